@@ -20,7 +20,6 @@ from tests.proved import problems_of
 DOCS = Path(__file__).parents[1] / "docs"
 FENCED = re.compile(r"^```python\n# an exercise\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = [(f"{page.stem}_{i}", text) for page in sorted(DOCS.rglob("*.md")) for i, text in enumerate(FENCED.findall(page.read_text()))]  # fmt: skip
-QUICK = {"answers_0", "collectives_0", "steps_0"}  # examples that ``make test`` proves
 OPENING = re.compile(r"^# an exercise$", re.MULTILINE)
 LINK = re.compile(r"\]\((checks/\w+\.md)(?:#([\w]+))?\)")
 ASKS = ("timing", "cases", "number", "spec", "choice", "table")
@@ -44,7 +43,7 @@ ASKING = [(name, text) for name, text in EXAMPLES if any(f"@exercise.{word}(" in
 @pytest.mark.parametrize(
     ("name", "text", "more"),
     [
-        *(pytest.param(*one, "", id=one[0], marks=[pytest.mark.slow] * (one[0] not in QUICK)) for one in EXAMPLES),
+        *(pytest.param(*one, "", id=one[0]) for one in EXAMPLES),
         *(pytest.param(*one, PER_STUDENT, id=f"{one[0]}-per_student", marks=pytest.mark.slow) for one in ASKING),
     ],
 )

@@ -77,7 +77,7 @@ def verify(
         tell: a function that is called with an exercise's name and problems when all tests of the exercise are done.
             The last call has the name "course" and all other problems.
         seeds: the number of seeds with which to try the reference and each misconception.
-        cache: a cache that stores which exercises have no problems.
+        cache: a cache that stores which exercises have no problems, and whether the course has none.
     """
     total, course = 0, grader.course
     usable = set(course.usable([name for name in names if name in course.module_of])[0])
@@ -94,7 +94,7 @@ def verify(
 
     with pool_of(grader.jobs) as pool:
         proofs = {pool.submit(proof, name): name for name in reversed(names)}
-        of_course = list(course_problems(course, reported=names))  # while the workers are busy
+        of_course = _of_course(grader, names, cache)  # while the workers are busy
         own = {name: [problem for problem in of_course if problem.startswith(f"{name}: ")] for name in names}
         for future in as_completed(proofs):
             name = proofs[future]
@@ -112,9 +112,35 @@ def _key(grader: Grader, exercise: str, seeds: int) -> bytes:
     The key depends on everything that the result of ``verify`` depends on: the exercise's files, ``course.yaml``, the
     number of seeds, the grader's code, the versions of Python and of packages, the machine and the kind of sandbox.
     """
-    about = ["proved", exercise, grader.course.digest([exercise]), own_digest()]
-    about += [grader.versions, grader.tier, surroundings(), seeds]
-    return hashlib.sha256(json.dumps(about).encode()).digest()
+    return _digest(grader, "proved", exercise, grader.course.digest([exercise]), grader.tier, seeds)
+
+
+def _of_course(grader: Grader, names: Sequence[str], cache: Cache | None) -> list[str]:
+    """Return the problems of the whole course. If the cache has a course without problems, do not test it again."""
+    key = _key_of_course(grader, names)
+    if cache and cache.get(key) is not None:
+        return []
+    problems = list(course_problems(grader.course, reported=names))
+    if cache and not problems:
+        cache.put(key, b"nothing to mend")
+    return problems
+
+
+def _key_of_course(grader: Grader, names: Sequence[str]) -> bytes:
+    """Return the key under which the cache has a course without problems.
+
+    The key depends on the exercises whose texts are searched, and on all files of the course.
+    """
+    root = grader.course.root
+    paths = sorted(p for p in [*root.glob("solutions/**/*"), *root.glob("exercises/**/*")] if p.is_file())
+    paths = [root / "course.yaml", *(path for path in paths if "__pycache__" not in path.parts)]
+    files = {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    return _digest(grader, "whole course", list(names), files)
+
+
+def _digest(grader: Grader, *about: object) -> bytes:
+    """Return a digest of ``about``, the grader's code, the machine, and the versions of Python and of packages."""
+    return hashlib.sha256(json.dumps([*about, own_digest(), grader.versions, surroundings()]).encode()).digest()
 
 
 def exercise_problems(grader: Grader, name: str, seeds: int, redrawn: Redrawn) -> Iterator[str]:

@@ -550,6 +550,32 @@ def test_an_unchanged_exercise_is_not_proved_again(proof: Proof, tmp_path: Path)
     assert proof(built_course(load_course(place / "course.yaml"))) == ([], True)
 
 
+def test_problems_of_the_whole_course_are_cached_until_a_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+
+    def problems(course: Course, reported: object) -> list[str]:
+        searched.append(course.root.name)
+        return ["the notes are wrong"] if (course.root / "solutions" / "notes.txt").exists() else []
+
+    monkeypatch.setattr(verify, "course_problems", problems)
+    place = tmp_path / "course"
+    place.mkdir()
+    course = built_course(made_up(place))
+    with Cache(tmp_path / "cache", 1 << 20) as cache, Grader(course, "none") as grader:
+
+        def searches() -> int:
+            verify.verify(grader, [], lambda name, problems: None, cache=cache)
+            return len(searched)
+
+        assert [searches(), searches()] == [1, 1]
+        (place / "exercises" / "stray.txt").write_text("x")
+        assert [searches(), searches()] == [2, 2]
+        (place / "solutions" / "notes.txt").write_text("x")
+        assert [searches(), searches()] == [3, 4]  # a problem is reported on every run
+
+
 @pytest.mark.slow
 def test_verify_reports_a_defect_on_every_run(proof: Proof, tmp_path: Path) -> None:
     place = tmp_path / "course"
