@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.batch.database import Database
-from grader.common.result import Report
+from grader.common.result import READ_AS, Report
 from grader.common.text import SET_ASIDE, looks
 from grader.course.loading import Course
 from grader.intake.students import stem_of
@@ -139,7 +139,7 @@ class Suspicions:
             for result in part.results:
                 failed = result.kind != "check" and result.status == "failed" and result.actual
                 if failed and result.name in questions:
-                    answer = str(result.actual).removeprefix("read as ")
+                    answer = str(result.actual).removeprefix(READ_AS)
                     own = self._wrong.setdefault((part.exercise, result.name), [])
                     own.append((self._count, report.student, answer))
                     self._count += 1

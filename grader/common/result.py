@@ -13,6 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
+READ_AS = "read as "
+"""Start of ``Result.actual`` for an answer. The rest is the answer as the grader read it."""
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # JSON has neither infinity nor NaN
 QuestionKind = Literal["number", "spec", "choice", "several", "order", "table", "formula", "written", "code"]
 Status = Literal["passed", "failed", "blocked", "broken", "waiting"]

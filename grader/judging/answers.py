@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 
 from grader import hardware
-from grader.common.result import QuestionKind, Result, RubricItem
+from grader.common.result import READ_AS, QuestionKind, Result, RubricItem
 from grader.exercise import AuthorError, Choice, Misconception, Quantity, Question, Table, Written
 from grader.exercise.questions import ORDER, Answer
 from grader.hardware.chips import FIGURES, reading
@@ -265,7 +265,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         return verdict(reason=str(error))
     if kind.by_a_person:
         return verdict(**_for_a_person(question.answer, given, str(raw)))
-    verdict = functools.partial(verdict, actual=f"read as {kind.read_as(given)}")
+    verdict = functools.partial(verdict, actual=f"{READ_AS}{kind.read_as(given)}")
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)
     verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
@@ -305,7 +305,7 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
         given = kind.read(raw)
     except BadAnswer as error:
         return result(status="failed", reason=str(error))
-    read = f"read as {kind.read_as(given)}"
+    read = f"{READ_AS}{kind.read_as(given)}"
     if misfit := kind.misfit(given):
         return result(status="failed", reason=misfit, actual=read)
     return result(reason=f"{read}; the answer is judged after you submit", actual=read)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import median_high
 
-from grader.common.result import Report, Result
+from grader.common.result import READ_AS, Report, Result
 from grader.judging.units import BadAnswer, parse
 from grader.reports.points import counted
 from grader.reports.rates import common_label
@@ -139,7 +139,7 @@ def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
 def _ratio(actual: str, expected: str) -> float | None:
     """Return the given answer divided by the right answer; None if there is no positive ratio."""
     try:
-        given = parse(actual.removeprefix("read as "), "")
+        given = parse(actual.removeprefix(READ_AS), "")
         right = parse(expected, "")
     except BadAnswer:
         return None
