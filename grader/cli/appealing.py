@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.confined import parsing
+from grader.batch.folder import on_file
 from grader.batch.grade import Grader
 from grader.batch.overrides import read_overrides
 from grader.cli.console import BROKEN, busy, print_json, say, tell
@@ -67,7 +67,7 @@ def appeal(
             missing = f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}"
             raise CourseError(reasons_of(cases).get(student, missing))
         submission = read(there[student], student, found.module_of, found.handed_out, parsers)
-    kept = store.on_file(to, student) if to else None
+    kept = on_file(to, student) if to else None
 
     def fresh() -> Grader:
         beside = beside_at(backend, processes, found, tier, remember=False)

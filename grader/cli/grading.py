@@ -11,8 +11,9 @@ from pathlib import Path
 
 import typer
 
-from grader.batch import handing_in, store
+from grader.batch import handing_in
 from grader.batch.confined import parsing
+from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
 from grader.batch.review import Suspicions, keep_cases, note_set_aside
 from grader.cli.console import (
@@ -112,7 +113,7 @@ def grade_class(course: Course, options: GradeOptions) -> int:
             tell("warning", course.seed_problem)
         adjust = adjustments(course, to, work.folders, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
-        with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
+        with Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
             done = run_in(folder, grader, course, work, names, known, options)
     print_batch(folder, done, where, as_json=options.as_json)
     if not options.as_json:
@@ -140,7 +141,7 @@ def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, 
 
 
 def run_in(
-    folder: store.Folder,
+    folder: Folder,
     grader: Grader,
     course: Course,
     work: HandedIn,
@@ -162,7 +163,7 @@ def run_in(
     keep_roster(folder, known.plain)
     if not quiet:
         grader.pool.slow = tell_slow
-    graded, failures = store.grade_batch(
+    graded, failures = grade_batch(
         grader,
         folder,
         work.submissions,
@@ -221,7 +222,7 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
         raise typer.Exit(UNUSABLE)
 
 
-def refuse_on_file(folder: store.Folder, course: Course) -> None:
+def refuse_on_file(folder: Folder, course: Course) -> None:
     """End the command if the summary of the last run has an exercise of the course that cannot be used now.
 
     If this run does not grade an exercise, the new report gets a copy of the stored result. A result of an unusable
@@ -239,7 +240,7 @@ def refuse_on_file(folder: store.Folder, course: Course) -> None:
 
 
 def finish(
-    course: Course, folder: store.Folder, graded: Collection[str], known: Rosters, cases: Sequence[Case],
+    course: Course, folder: Folder, graded: Collection[str], known: Rosters, cases: Sequence[Case],
     read: Sequence[Path], *, quiet: bool,
 ) -> RunOutcome:  # fmt: skip
     """Print the changes of scores, write the files about the class, and return the outcome.
@@ -289,7 +290,7 @@ def finish(
     return RunOutcome(summary, not_graded, broken, shown)
 
 
-def print_batch(folder: store.Folder, done: RunOutcome, tier: str, *, as_json: bool) -> None:
+def print_batch(folder: Folder, done: RunOutcome, tier: str, *, as_json: bool) -> None:
     """Print an overview of the class and the paths of the reports. ``tier`` names the isolation and the devices."""
     summary = done.summary
     if as_json:

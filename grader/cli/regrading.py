@@ -10,10 +10,10 @@ from pathlib import Path
 
 from grader.batch.changes import BONUS, SUMS, Change, by_student
 from grader.batch.database import resumable
+from grader.batch.folder import Folder
 from grader.batch.handing_in import stated_in, times_of
 from grader.batch.opening import ROSTER, has_database, names_in, names_set_aside, reading
 from grader.batch.overrides import Adjustments, none, read_overrides
-from grader.batch.store import Folder
 from grader.cli.console import out, say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report

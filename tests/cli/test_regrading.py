@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.store import Folder
+from grader.batch.folder import Folder
 from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, known_students, names_on_file
 from grader.common.result import ExerciseReport, Report
 from grader.course.finding import find_course
