@@ -126,7 +126,7 @@ def judged(course: Course, grader: Grader, names: list[str]) -> dict[str, Any]:
         if not asks:
             continue
         source = Source(f"{name}.py", (Chunk(f"{name}.py", reference_source(exercise, {})),))
-        with grader.workers() as workers:
+        with grader.pool.lent() as workers:
             answered, _ = collect(workers, source, asks)
         asked = {id(ask.of) for ask in asks}
         for result in judge_checks(exercise, answered, public=False):

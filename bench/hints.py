@@ -175,7 +175,7 @@ def hints_of(grader: Grader, exercise: Exercise, cases: list[Case]) -> Iterator[
     texts = [(reference_source(exercise, {}, misconception), misconception.of.name) for misconception in known]
     for misconception, answered in zip(known, findings.of(exercise, texts), strict=True):
         grader.references.learn(exercise, misconception, answered)
-    with grader.workers() as workers:
+    with grader.pool.lent() as workers:
         for case, whole, results in judged:
             hinted = grader.judge.with_hints(exercise, results, whole, workers, False)
             yield case, {r.name: (r.misconception or "", r.reason) for r in hinted if r.status == "failed"}

@@ -27,7 +27,8 @@ PACKAGE = f"{ROOT / 'grader'}/"
 sys.path[:1] = [str(ROOT)]
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-from grader.batch import canary, store  # noqa: E402
+from grader.batch import canary  # noqa: E402
+from grader.batch.folder import Folder, grade_batch  # noqa: E402
 from grader.batch.grade import Grader  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
@@ -85,11 +86,11 @@ def walked(course: Course, name: str, text: str, place: Path) -> Walk:
     place.mkdir()
     (place / f"{name}.py").write_text(text)
     walk = Walk()
-    with Grader(course, best_tier()) as grader, store.Folder(place / "out", course) as folder:
+    with Grader(course, best_tier()) as grader, Folder(place / "out", course) as folder:
         work = {"ada": read(place, "ada", course.module_of, course.handed_out)}
         canary.prove(grader, [name])
         with walk.counting():
-            store.grade_batch(grader, folder, work, [name], lambda total, what: nullcontext(lambda text: None))
+            grade_batch(grader, folder, work, [name], lambda total, what: nullcontext(lambda text: None))
     return walk
 
 

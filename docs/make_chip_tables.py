@@ -364,7 +364,7 @@ class Compiled:
         return Answered(answer.ask, Finding(replace(seen, compiled=made, compiled_on=asked.on)))
 
     def answered(self, asked: Asked, on: str) -> Answered:
-        with (self.grader(on) if on else self.graders[""]).workers() as workers:
+        with (self.grader(on) if on else self.graders[""]).pool.lent() as workers:
             (answer,), _ = collect(workers, asked.source, [asked.ask])
         return answer
 

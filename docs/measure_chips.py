@@ -55,7 +55,7 @@ def measured(
     devices.times, found = True, {}
     with Grader(course, "none", devices=devices) as grader:
         for one in programs:
-            with grader.workers() as workers:
+            with grader.pool.lent() as workers:
                 (answer,), _ = collect(workers, one.source, [one.ask])
             seen, fault, was = answer.finding.observation, answer.finding.fault, shipped.get(one.name)
             if seen is None or isinstance(seen.measured, str) or not seen.measured:

@@ -99,7 +99,7 @@ def graded_as_read(grader: Grader, text: str) -> tuple[Report, dict[str, Result]
 def test_values_that_a_learners_process_sends_are_never_used(course: Course, grader: Grader) -> None:
     question = course.exercise("a2_bytes").questions["halo_formula"]
     kind_raw = {"formula": "2*8*h*(N/X + N/Y)", "values": [1.0] * 32}
-    with grader.workers() as workers:
+    with grader.pool.lent() as workers:
         (found,) = evaluated(workers, Ask(question), Finding(outcomes=[Outcome(value=kind_raw)])).outcomes
     assert found.value == {"problem": "write the formula as a text in quotes"}
 

@@ -1,7 +1,7 @@
 """Failures of the machine. The grader reports each in one line, and no student loses points.
 
 The status ``failed`` means the learner's fault. ``broken`` means the grader's fault; the grader first tries twice.
-``test_store.py`` tests two graders on one folder. ``test_hostile.py`` tests attacks, which cause such failures on
+``test_folder.py`` tests two graders on one folder. ``test_hostile.py`` tests attacks, which cause such failures on
 purpose.
 """
 
@@ -25,8 +25,9 @@ from pathlib import Path
 import pytest
 
 import grader as package
-from grader.batch import handing_in, store
+from grader.batch import handing_in
 from grader.batch.database import CannotWrite
+from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Fault, Observation
@@ -79,8 +80,8 @@ def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
     submissions, failures = handing_in.read_all(
         list(places), lambda s: read(places[s], s, course.module_of, course.handed_out)
     )
-    with store.Folder(out) as folder:
-        _, more = store.grade_batch(grader, folder, submissions, [NAME], no_bar)
+    with Folder(out) as folder:
+        _, more = grade_batch(grader, folder, submissions, [NAME], no_bar)
         folder.finish(summarise(folder.database.reports()))
     return failures | more
 

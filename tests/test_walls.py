@@ -24,7 +24,7 @@ BROKEN = {
     "reports": ("grader/reports/__init__.py", "from grader.course import loading"),
     "profiling": ("grader/wings/predict/journal.py", "from grader.judging import units"),
     "similarity": ("grader/wings/similar/inside/tokens.py", "from grader.common import result"),
-    "nbgrader": ("grader/batch/store.py", "import nbgrader"),
+    "nbgrader": ("grader/batch/folder.py", "import nbgrader"),
     "core": ("grader/cli/staff.py", "from grader.wings.similar import comparing"),
     "wings": ("grader/wings/similar/inside/tokens.py", "from grader.wings.predict import cases"),
     "chip": ("grader/wings/chip/inside/tpu.py", "from grader.judging import units"),

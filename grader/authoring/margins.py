@@ -299,7 +299,7 @@ def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
     )
     # If the check raises an error, use the amounts that it compared before. Another part of ``verify`` reports errors.
     with suppress(Exception):
-        group.judged(given)
+        group.run_check(given)
     return [
         (answer.ask, seen)
         for answers, of_call in zip(group.answers, given, strict=True)

@@ -63,7 +63,7 @@ def results_of_task(
     plans = [[ask for ask in asks if id(ask.of) in calls] for asks in plans]
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
-    with grader.workers() as workers:
+    with grader.pool.lent() as workers:
         answered, _ = collect(workers, Source(name, (Chunk(name, text),)), every)
     found = {a.ask: a for a in answered}
     judged = [judge_checks(exercise, [found[ask] for ask in asks], public=public) for asks in plans]

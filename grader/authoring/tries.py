@@ -53,7 +53,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
         ends.append((str(n), f"{n}.py"))
     every = [[replace(ask, exercise=str(n)) for ask in asks] for n, (_, asks) in enumerate(texts)]
     in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.hidden_inputs)
-    with grader.workers() as workers:
+    with grader.pool.lent() as workers:
         # Send all programs to one runner, so that no job waits for the programs of another job.
         workers = workers.with_runner(grader.pool.sets.index(workers))
         answered, _ = collect(workers, Source("several", tuple(chunks), tuple(ends)), in_order)

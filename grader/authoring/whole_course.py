@@ -85,7 +85,7 @@ def released_problems(grader: Grader, exercise: Exercise, reference: Submission)
     expected = {**exercise.tasks, **exercise.questions, **{c.name: c for c in exercise.checks.values() if c.public}}
     for name in sorted(expected.keys() - {**found.tasks, **found.questions, **found.checks}.keys()):
         yield f"the learners' file lacks {name}: declare it at the top level of the file, not in a loop or an if"
-    with grader.workers() as workers:
+    with grader.pool.lent() as workers:
         report = Grader(released, grader.tier, here=workers).grade(reference, [exercise.id], public=True)
     for result in report.exercises[0].results:
         if result.kind == "check" and result.status != "passed":

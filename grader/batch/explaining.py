@@ -177,7 +177,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
 
 def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
     """Return the facts about each request's program, and the errors that occurred while the source was loaded."""
-    with grader.workers() as workers:
+    with grader.pool.lent() as workers:
         answered, notes = collect(workers, source, asks)
     made = [facts_of(answer, wanted) for answer in answered]
     return [

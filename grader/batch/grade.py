@@ -45,9 +45,8 @@ class Grader:
         runners = [] if here else [Runner(course, tier, compiler) for _ in range(jobs)]
         count = 0 if here else jobs + min(SPARE, SPARE_EACH * jobs)
         made = [Workers(course, tier, runners, devices, self.store) for _ in range(count)]
-        self.hosts = [here] if here else made[:jobs]
+        self.hosts = [here] if here else made[:jobs]  # one set of workers for each submission that is graded at a time
         self.pool: Pool[Report] = Pool(self.hosts, made[jobs:])
-        self.workers = self.pool.lent
         self.references = References()
         self.judge = Judge(course, self.references)
         self.basis = Basis(course, self.versions, tier, self.backend)
@@ -64,9 +63,9 @@ class Grader:
         """
         done: dict[str, ExerciseReport] = {}
         notes = list[str]()
-        with self.workers() as lent:
+        with self.pool.lent() as lent:
             workers, cost = lent.afresh() if fresh else lent, Cost(lent.limits)
-            # Read: find which source holds which exercises.
+            # The submission was read before. Group the exercises by the source (file or notebook) that holds them.
             for source, members in by_source(submission, names):
                 # Plan: list the asks, which are the requests to the submission.
                 plans = {name: self.plan(name, public) for name in members}
@@ -83,10 +82,10 @@ class Grader:
                             CHECKED, key, self.judge.checked(exercise, answered, workers, public)
                         )
                     # Judge the answers to questions, with this student's numbers.
-                    answers = answers_of(workers, traced, asks)
+                    answered_questions = answers_of(workers, traced, asks)
                     results = [
                         *checked.results,
-                        *judge_answers(self.course, exercise, answers, submission.student, source),
+                        *judge_answers(self.course, exercise, answered_questions, submission.student, source),
                     ]
                     own_notes = traced.notes if len(members) == 1 else ()
                     done[name] = exercise_report(
@@ -117,15 +116,15 @@ class Grader:
             for public in (False, True)
         }
         every = {ask.same: ask for ask in (*plans[True], *plans[False])}
-        with self.workers() as workers:
+        with self.pool.lent() as workers:
             left = [ask for same, ask in every.items() if same not in found]
-            answered, notes = collect(workers, submission.sources[name], left) if left else ([], [])
-            found |= {a.ask.same: a.finding for a in answered}
+            new, notes = collect(workers, submission.sources[name], left) if left else ([], [])
+            found |= {a.ask.same: a.finding for a in new}
             reports = []
             for public in (False, True):
-                answers = [Answered(ask, found[ask.same]) for ask in plans[public]]
-                checked = self.judge.checked(exercise, answers, workers, public)
-                own = judge_answers(self.course, exercise, answers, submission.student, submission.sources[name])
+                answered = [Answered(ask, found[ask.same]) for ask in plans[public]]
+                checked = self.judge.checked(exercise, answered, workers, public)
+                own = judge_answers(self.course, exercise, answered, submission.student, submission.sources[name])
                 results = [*checked.results, *own]
                 reports.append(
                     exercise_report(self.basis, submission, name, results, checked.evidence, notes, public=public)
@@ -139,7 +138,7 @@ class Grader:
             known: answers from earlier runs, for requests that need not be sent again.
         """
         found, asks = {a.ask.same: a.finding for a in known}, self.plan(name, public=False)
-        with self.workers() as workers:
+        with self.pool.lent() as workers:
             answered, _ = collect(workers, submission.sources[name], [ask for ask in asks if ask.same not in found])
         found |= {a.ask.same: a.finding for a in answered}
         return [Answered(ask, found[ask.same]) for ask in asks]
@@ -178,18 +177,18 @@ class Grader:
     def batch(
         self,
         students: Iterable[str],
-        read: Callable[[str], Submission],
+        submission_of: Callable[[str], Submission],
         names: list[str],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
         """Grade the submission of each student, and pass each report to ``done`` in the caller's thread.
 
         Args:
-            read: returns the submission of a student.
+            submission_of: returns the submission of a student.
             names: the exercises to grade.
             done: called with a student and the student's report, or the exception that the grader's code raised.
         """
-        self.pool.each(students, lambda student: self.grade(read(student), names), done)
+        self.pool.each(students, lambda student: self.grade(submission_of(student), names), done)
 
     def warm(self) -> None:
         """Start the workers without waiting for them. Spare workers start only when they are needed."""

@@ -37,8 +37,8 @@ class Submissions(Mapping[str, Submission]):
         self._held: dict[str, Submission] = {}
         self._size = 0
 
-    def __getitem__(self, student: str) -> Submission:
-        """Return the student's submission. Raises Unreadable."""
+    def read(self, student: str) -> Submission:
+        """Return the student's submission, from memory or read anew. Raises Unreadable."""
         if student in self._held:
             return self._held[student]
         if student not in self._students:
@@ -49,6 +49,10 @@ class Submissions(Mapping[str, Submission]):
             self._held[student] = found
             self._size += size
         return found
+
+    def __getitem__(self, student: str) -> Submission:
+        """Return the student's submission, as ``read`` does."""
+        return self.read(student)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._students)
@@ -66,7 +70,7 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
     failures: dict[str, Exception] = {}
     for student in list(found):
         try:
-            found[student]
+            found.read(student)
         except Unreadable as error:
             failures[student] = error
             found.leave_out(student)

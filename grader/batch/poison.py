@@ -31,19 +31,19 @@ class Poisoned:
     Only the results of the program's first run, which has public inputs, are compared.
 
     Args:
-        seen: the observation of the program.
+        observation: what the runner observed of the program.
         run_changed: replaces the values of numbered operations of a kind, one operation at a time, and returns how much
             the program's results change (see ``runner.poison.moved``), or a fault. Raises WorkerDied.
         seconds: the time limit of one run.
         store: a cache that keeps the answers from one run of the grader to the next.
-        run: the cache key of the run without changes.
+        run_key: the cache key of the run without changes.
     """
 
-    seen: Observation
+    observation: Observation
     run_changed: Callable[[str, list[int]], Mapping[str, Any] | Fault]
     seconds: float
     store: Store
-    run: bytes = b""
+    run_key: bytes = b""
     found: dict[str, Matters] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
@@ -51,7 +51,7 @@ class Poisoned:
         """Return whether each operation of the kind ``what`` matters; a fault if running a changed program fails."""
         with self.lock:
             if what not in self.found:
-                key = self.store.keys.poison(self.run, what)
+                key = self.store.keys.poison(self.run_key, what)
                 kept = self.store.find(POISON, key)
                 self.found[what] = kept or self.store.keep(POISON, key, self._tried(what))
             found = self.found[what]
@@ -91,16 +91,15 @@ class Poisoned:
         return Matters([n in matters for n in range(len(alive))])
 
     def _alive(self, what: str) -> list[bool]:
-        if self.seen.operations is not None:
-            return dependency.alive(self.seen.operations, what)
-        numbers = (
-            [c.number for c in self.seen.collectives if c.number is not None] if what == dependency.COLLECTIVES else []
-        )
+        if self.observation.operations is not None:
+            return dependency.alive(self.observation.operations, what)
+        collectives = self.observation.collectives if what == dependency.COLLECTIVES else ()
+        numbers = [c.number for c in collectives if c.number is not None]
         return [True] * (max(numbers, default=-1) + 1)
 
     def _moves(self, far: Sequence[float], largest: Sequence[float]) -> bool:
         """Return True if a result changed by more than its bound. ``far`` has the largest change of each result."""
-        results = [result for step in self.seen.outputs for result in step][: len(largest)]
+        results = [result for step in self.observation.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 
 

@@ -227,28 +227,28 @@ class Runs:
             if answer is None:
                 answer = store.keep(RUNS, key, trial.run())
             finding = observed(ask, answer, before)
-            seen = finding.observation
-            if seen is None:
+            observation = finding.observation
+            if observation is None:
                 return finding
-            if seen.outputs and seen.poison is None:
-                seen = replace(seen, poison=Poisoned(seen, trial.run_changed, seconds, store, key))
-            return Finding(self._elsewhere(ask, seen, request, program))
+            if observation.outputs and observation.poison is None:
+                observation = replace(observation, poison=Poisoned(observation, trial.run_changed, seconds, store, key))
+            return Finding(self._elsewhere(ask, observation, request, program))
         except WorkerDied as died:
             return Finding(fault=run_fault(died, seconds))
 
-    def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
-        """Return ``seen`` with the program's results on devices that are not simulated, and its times if measured."""
+    def _elsewhere(self, ask: Ask, observation: Observation, request: dict[str, Any], program: bytes) -> Observation:
+        """Return ``observation`` with the program's results on real devices and, if measured, its times on them."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
-            return seen
-        if seen.outputs and task in self._stuck:
-            return replace(seen, elsewhere=[unseen(seen, self._stuck[task])])
-        if seen.outputs:
-            found = devices.outputs(ask, request, program, seen)
+            return observation
+        if observation.outputs and task in self._stuck:
+            return replace(observation, elsewhere=[unseen(observation, self._stuck[task])])
+        if observation.outputs:
+            found = devices.outputs(ask, request, program, observation)
             if why := stuck(found):
                 self._stuck[task] = why
-            seen = replace(seen, elsewhere=found)
-        return replace(seen, measured=devices.seconds(ask, request, program)) if devices.times else seen
+            observation = replace(observation, elsewhere=found)
+        return replace(observation, measured=devices.seconds(ask, request, program)) if devices.times else observation
 
 
 @dataclass(frozen=True)

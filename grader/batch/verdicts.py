@@ -132,20 +132,20 @@ def _executed(submitted: Judged, task: Task) -> bool:
 
 
 def _evidence(answer: Answered) -> Evidence:
-    ask, seen = answer.ask, answer.finding.observation
+    ask, observation = answer.ask, answer.finding.observation
     return Evidence(
         task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.hidden_inputs,
-        program=seen.program if seen else "", inputs=ask.digest, step=_step(answer),
+        program=observation.program if observation else "", inputs=ask.digest, step=_step(answer),
     )  # fmt: skip
 
 
 def _step(answer: Answered) -> int | None:
     """Return the program's time by the grader's time model (``clock``), in picoseconds; None if there is none."""
-    call, seen = answer.ask.of, answer.finding.observation
-    if not (isinstance(call, Call) and call.timing and seen):
+    call, observation = answer.ask.of, answer.finding.observation
+    if not (isinstance(call, Call) and call.timing and observation):
         return None
     try:
-        return laid_out(seen.operations, call.timing).step
+        return laid_out(observation.operations, call.timing).step
     # The error is not reported here, because the checks that use the time report it.
     except Exception:
         return None

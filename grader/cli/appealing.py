@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.confined import parsing
+from grader.batch.folder import on_file
 from grader.batch.grade import Grader
 from grader.batch.overrides import read_overrides
 from grader.cli.console import BROKEN, busy, print_json, say, tell
@@ -24,7 +24,7 @@ from grader.cli.options import (
     roster_in,
     solved_course_at,
 )
-from grader.cli.regrading import known_students, names_on_file, rosters
+from grader.cli.regrading import make_is_known, rosters_of, spelling_on_file
 from grader.common.files import write_atomic
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
@@ -55,19 +55,19 @@ def appeal(
     found = solved_course_at(course, paths)
     if html is not None and not html.parent.is_dir():
         raise CourseError(f"there is no folder {html.parent} for {html.name}; make the folder first")
-    known = rosters(to, roster_in(roster))
-    login = known.named.login if known.named else str
+    rosters = rosters_of(to, roster_in(roster))
+    login = rosters.named.login if rosters.named else str
     tier = best_tier(isolation)
     with parsing(tier) as parsers:
-        names = names_on_file(to, login) if to else login
-        in_class = known_students(to, known.named) if to else known.lists
-        students, _, cases = find_submissions(paths, found.module_of, names, parsers, known.lists, in_class)
+        names = spelling_on_file(to, login) if to else login
+        in_class = make_is_known(to, rosters.named) if to else rosters.lists
+        students, _, cases = find_submissions(paths, found.module_of, names, parsers, rosters.lists, in_class)
         if student not in (there := dict(students)):
             where = ", ".join(map(str, paths))
             missing = f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}"
             raise CourseError(reasons_of(cases).get(student, missing))
         submission = read(there[student], student, found.module_of, found.handed_out, parsers)
-    kept = store.on_file(to, student) if to else None
+    kept = on_file(to, student) if to else None
 
     def fresh() -> Grader:
         beside = beside_at(backend, processes, found, tier, remember=False)

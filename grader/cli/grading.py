@@ -11,8 +11,9 @@ from pathlib import Path
 
 import typer
 
-from grader.batch import handing_in, store
+from grader.batch import handing_in
 from grader.batch.confined import parsing
+from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
 from grader.batch.review import Suspicions, keep_cases, note_set_aside
 from grader.cli.console import (
@@ -28,7 +29,7 @@ from grader.cli.console import (
     tell_slow,
     tell_unusable,
 )
-from grader.cli.handed_in import HandedIn, handed_in
+from grader.cli.handed_in import HandedIn, read_class
 from grader.cli.options import beside_at, cores, has_reports, roster_in
 from grader.cli.regrading import (
     Rosters,
@@ -36,9 +37,9 @@ from grader.cli.regrading import (
     adjustments,
     announce,
     keep_roster,
-    known_students,
-    names_on_file,
-    rosters,
+    make_is_known,
+    rosters_of,
+    spelling_on_file,
 )
 from grader.cli.staff import GradeOptions
 from grader.common.cache import user_cache
@@ -96,24 +97,24 @@ def grade_class(course: Course, options: GradeOptions) -> int:
     if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
         # If the reports were in the folder of submissions, the next run would grade them as submissions.
         raise CourseError(f"--out {to} is in the folder of the submissions; choose a folder outside")
-    known = rosters(to, roster_in(options.roster))
+    rosters = rosters_of(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
             # No submission has a report, so all need grading. Start workers now, while submissions are read.
             grader.warm()
-        login = names_on_file(to, known.named.login if known.named else str)
+        login = spelling_on_file(to, rosters.named.login if rosters.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
-            is_known = known_students(to, known.named)
-            work = handed_in(course, [*options.paths], login, parsers, is_known, known.lists)
-        names = chosen_now(course, work, [*options.only], known.named, now)
+            is_known = make_is_known(to, rosters.named)
+            work = read_class(course, [*options.paths], login, parsers, is_known, rosters.lists)
+        names = chosen_now(course, work, [*options.only], rosters.named, now)
         refuse_unusable(course, names)
         # Without --json, the printed summary contains this warning.
         if course.seed_problem and options.as_json:
             tell("warning", course.seed_problem)
-        adjust = adjustments(course, to, work.folders, work.places, work.submissions, known, names, parsers)
+        adjust = adjustments(course, to, work.folders, work.places, work.submissions, rosters, names, parsers)
         when = now.isoformat(timespec="seconds")
-        with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
-            done = run_in(folder, grader, course, work, names, known, options)
+        with Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
+            done = run_in(folder, grader, course, work, names, rosters, options)
     print_batch(folder, done, where, as_json=options.as_json)
     if not options.as_json:
         typer.echo(done.line)
@@ -140,12 +141,12 @@ def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, 
 
 
 def run_in(
-    folder: store.Folder,
+    folder: Folder,
     grader: Grader,
     course: Course,
     work: HandedIn,
     names: list[str],
-    known: Rosters,
+    rosters: Rosters,
     options: GradeOptions,
 ) -> RunOutcome:
     """Grade the exercises ``names``, write the reports and the files about the class, and return the outcome."""
@@ -159,10 +160,10 @@ def run_in(
     if text := folder.taken.text(folder.path):
         tell("note", text)
     refuse_on_file(folder, course)
-    keep_roster(folder, known.plain)
+    keep_roster(folder, rosters.plain)
     if not quiet:
         grader.pool.slow = tell_slow
-    graded, failures = store.grade_batch(
+    graded, failures = grade_batch(
         grader,
         folder,
         work.submissions,
@@ -171,7 +172,7 @@ def run_in(
         say_graded,
     )
     failed = [Case(student, str(error), paths_of(work.places[student])) for student, error in failures.items()]
-    done = finish(course, folder, graded, known, [*work.cases, *failed], options.paths, quiet=quiet)
+    done = finish(course, folder, graded, rosters, [*work.cases, *failed], options.paths, quiet=quiet)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
 
 
@@ -198,15 +199,15 @@ def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str
         CourseError: students handed in modules, but the deadlines of all these modules are in the future.
     """
     modules = {m.id: m for m in course.config.modules}
-    handed_in = handing_in.hand_ins(course, work.submissions.values())
-    asked = [name for name, number in handed_in.items() if handing_in.counts_now(modules[name], number, now)]
-    early = [name for name, number in handed_in.items() if number and name not in asked]
+    counts = handing_in.hand_ins(course, work.submissions.values())
+    asked = [name for name, number in counts.items() if handing_in.counts_now(modules[name], number, now)]
+    early = [name for name, number in counts.items() if number and name not in asked]
 
     def shown(names: list[str]) -> str:
         students = counted(len(work.places), "student")
-        return ", ".join(f"{name} (handed in by {handed_in[name]} of {students})" for name in names)
+        return ", ".join(f"{name} (handed in by {counts[name]} of {students})" for name in names)
 
-    ahead = early or [name for name in handed_in if modules[name].deadline is not None]
+    ahead = early or [name for name in counts if modules[name].deadline is not None]
     if ahead and not asked:
         raise CourseError(f"the deadlines of {shown(ahead)} are in the future; to grade now, use --only {ahead[0]}")
     later = f"; not yet due: {shown(early)}" if early else ""
@@ -221,7 +222,7 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
         raise typer.Exit(UNUSABLE)
 
 
-def refuse_on_file(folder: store.Folder, course: Course) -> None:
+def refuse_on_file(folder: Folder, course: Course) -> None:
     """End the command if the summary of the last run has an exercise of the course that cannot be used now.
 
     If this run does not grade an exercise, the new report gets a copy of the stored result. A result of an unusable
@@ -239,7 +240,7 @@ def refuse_on_file(folder: store.Folder, course: Course) -> None:
 
 
 def finish(
-    course: Course, folder: store.Folder, graded: Collection[str], known: Rosters, cases: Sequence[Case],
+    course: Course, folder: Folder, graded: Collection[str], rosters: Rosters, cases: Sequence[Case],
     read: Sequence[Path], *, quiet: bool,
 ) -> RunOutcome:  # fmt: skip
     """Print the changes of scores, write the files about the class, and return the outcome.
@@ -251,14 +252,14 @@ def finish(
         read: the paths that this run read.
     """
     students = folder.database.students()
-    login = known.named.login if known.named else str
+    login = rosters.named.login if rosters.named else str
     on_file = keep_cases(folder.database, folder.path, cases, read, graded, login)
     not_graded, set_aside = reasons_of(cases), reasons_of(on_file)
-    remarks = known.remarks(students, set_aside)
+    remarks = rosters.remarks(students, set_aside)
     missing = [student for student, remark in remarks.items() if remark == NOTHING]
     note_set_aside(folder.database, remarks)
     counts = Counts()
-    notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
+    notes, suspicions, broken = StaffNotes(course, rosters), Suspicions(course), False
     for report in folder.database.reports():
         for part in (counts, notes, suspicions):
             part.add(report)
@@ -271,7 +272,7 @@ def finish(
         also=[*reasons_of(on_file, graded=True).items(), *notes.attention(folder.adjust.problems)],
         absent=len(missing),
     )
-    people = known.named.people([*students, *set_aside, *missing]) if known.named else None
+    people = rosters.named.people([*students, *set_aside, *missing]) if rosters.named else None
     shown = folder.database.people() if people is None else people
     announce(folder, summary, shown, quiet=quiet)
     folder.finish(summary, remarks, people)
@@ -289,7 +290,7 @@ def finish(
     return RunOutcome(summary, not_graded, broken, shown)
 
 
-def print_batch(folder: store.Folder, done: RunOutcome, tier: str, *, as_json: bool) -> None:
+def print_batch(folder: Folder, done: RunOutcome, tier: str, *, as_json: bool) -> None:
     """Print an overview of the class and the paths of the reports. ``tier`` names the isolation and the devices."""
     summary = done.summary
     if as_json:

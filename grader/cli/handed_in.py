@@ -42,7 +42,7 @@ class HandedIn:
     folders: list[Path]
 
 
-def handed_in(
+def read_class(
     course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers,
     is_known: Callable[[str], bool] = lambda _: False, on_roster: Callable[[str], bool] = lambda _: False,
 ) -> HandedIn:  # fmt: skip

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from grader.batch import store
 from grader.batch.database import Database, resumable
+from grader.batch.folder import Folder
 from grader.batch.written import write_files
 from grader.cli.console import busy, say, tell
 from grader.cli.options import RosterOption, roster_in
@@ -42,7 +42,7 @@ def pages(
     students = export.students_in(folder)
     known = roster_in(roster) if anonymous else None
     target = to or folder / "anonymous"
-    with store.Folder(folder) as opened, busy(f"writing the pages of {counted(len(students), 'student')}"):
+    with Folder(folder) as opened, busy(f"writing the pages of {counted(len(students), 'student')}"):
         if text := opened.taken.text(folder):
             tell("note", text)
         if anonymous:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from grader.batch.changes import BONUS, SUMS, Change, by_student
 from grader.batch.database import resumable
+from grader.batch.folder import Folder
 from grader.batch.handing_in import stated_in, times_of
 from grader.batch.opening import ROSTER, has_database, names_in, names_set_aside, reading
 from grader.batch.overrides import Adjustments, none, read_overrides
-from grader.batch.store import Folder
 from grader.cli.console import out, say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
@@ -67,7 +67,7 @@ class Rosters:
         )
 
 
-def rosters(to: Path | None, named: Roster | None) -> Rosters:
+def rosters_of(to: Path | None, named: Roster | None) -> Rosters:
     """Return the rosters of a run. ``named``: the roster that ``--roster`` names. ``to``: the folder of reports.
 
     Raises CourseError.
@@ -108,25 +108,25 @@ def keep_roster(folder: Folder, plain: Roster | None) -> None:
 
 def adjustments(
     course: Course, to: Path, folders: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
-    known: Rosters, names: Sequence[str], parsers: Parsers,
+    rosters: Rosters, names: Sequence[str], parsers: Parsers,
 ) -> Adjustments:  # fmt: skip
     """Return points given by hand, extensions and submission times. Print notes for the staff.
 
     Only the modules of the exercises ``names`` get submission times. Raises CourseError for an invalid file.
     """
     modules = [m.id for m in course.config.modules]
-    login = names_on_file(to, known.named.login if known.named else str, submissions)
+    login = spelling_on_file(to, rosters.named.login if rosters.named else str, submissions)
     stated = stated_in(folders, modules, login) if course.config.late else {}
     times, notes = times_of(course, places, submissions, stated, {course.module_of[name] for name in names}, parsers)
     for note in notes:
         tell("note", note)
-    extension = known.plain.extensions(modules) if known.plain else none
-    if known.plain and known.plain.has_extensions and course.config.late is None:
+    extension = rosters.plain.extensions(modules) if rosters.plain else none
+    if rosters.plain and rosters.plain.has_extensions and course.config.late is None:
         tell("note", "the roster has extensions, but course.yaml has no late policy, so the extensions change nothing")
     return Adjustments(course.config, read_overrides(to), extension, times)
 
 
-def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
+def spelling_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
     """Return a function that converts a name with ``login``, and spells the result as in the student's report or case.
 
     Two spellings of a name may differ in case or in Unicode form. The grader treats such spellings as one name, because
@@ -153,7 +153,7 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     return spelled
 
 
-def known_students(to: Path, roster: Roster | None) -> Callable[[str], bool]:
+def make_is_known(to: Path, roster: Roster | None) -> Callable[[str], bool]:
     """Return a function that returns whether a student is on the roster, or has a report or case from earlier runs."""
     on_file = {*names_set_aside(to), *names_in(to)}
     return lambda name: name in on_file or bool(roster and roster.row_of(name))
@@ -232,8 +232,8 @@ def _timed(report: Report) -> set[str]:
 class StaffNotes:
     """Collects notes for the staff from reports: unknown students, double reports, missing modules, missing times."""
 
-    def __init__(self, course: Course, known: Rosters) -> None:
-        self._known = known
+    def __init__(self, course: Course, rosters: Rosters) -> None:
+        self._rosters = rosters
         self._due = (
             {m.id for m in course.config.modules if m.deadline is not None} if course.config.late else set[str]()
         )
@@ -249,7 +249,7 @@ class StaffNotes:
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]
         self._points |= {e.module: sum(x.points for x in required if x.module == e.module) for e in required}
-        if (roster := self._known.named) is not None:
+        if (roster := self._rosters.named) is not None:
             self._by_login.setdefault(roster.login(report.student), []).append(report.student)
             if roster.row_of(report.student) is None:
                 self._strangers.append(report.student)
@@ -295,7 +295,7 @@ class StaffNotes:
         return f"{line}; the maximum score{of} does not include the module's {counted(self._points[module], 'point')}"
 
     def _named(self, students: Sequence[str]) -> list[str]:
-        people = self._known.named.people(students) if self._known.named else {}
+        people = self._rosters.named.people(students) if self._rosters.named else {}
         return [with_name(student, people) for student in students]
 
     def untimed(self) -> str:

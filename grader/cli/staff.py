@@ -211,7 +211,7 @@ def drop(
     ],
 ) -> None:
     """Delete students' reports and pages from OUT. Grade the students again to bring the reports back."""
-    from grader.batch.store import drop as take_out
+    from grader.batch.folder import drop as take_out
 
     take_out(folder, students)
     say(f"took {', '.join(students)} out of {folder}; the next run writes the class page and grades.csv without them")

@@ -232,7 +232,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of calling a pure Python function with one set of arguments: its value, or its error's name.
+    """A plain function's value for one case, or its error's name; or a raw answer, or the values of a formula.
 
     ``kinds``: the names of the error's class and of its base classes below ``Exception``, own class first.
     """

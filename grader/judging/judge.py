@@ -88,8 +88,8 @@ class Together:
         """The first answer's ask (request). All answers' asks have equal ``hidden_inputs`` and ``hidden_sizes``."""
         return self.answers[0][0].ask
 
-    def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check's function on ``seen``, without NumPy's warnings about the learner's values."""
+    def run_check(self, seen: tuple[Any, ...]) -> None:
+        """Run the check on ``seen``, without NumPy's warnings about the learner's values. Raises Failure."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
@@ -141,7 +141,7 @@ def _verdict(check: Check, groups: list[Together], *, public: bool) -> Result | 
     for group in groups:
         for seen in group.seen(public=public):
             try:
-                group.judged(seen)
+                group.run_check(seen)
             except Failure as failure:
                 return _failed(check, failure, group)
             except Exception as error:  # an author's mistake must not cost a learner points
@@ -169,7 +169,7 @@ def _hidden_verdict(check: Check, groups: list[Together]) -> Result | None:
     for group in groups:
         for seen in group.seen(public=False):
             try:
-                group.judged(seen)
+                group.run_check(seen)
             except Failure:
                 return _result(check, "failed", WRONG_ON_HIDDEN)
             except Exception:
@@ -216,7 +216,7 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
     for precision in range(precisions):
         try:
             for run in group.seen(public=public, elsewhere=precision):
-                group.judged(run)
+                group.run_check(run)
             return None
         except Failure as failure:
             first = first or failure
@@ -234,7 +234,7 @@ def verdicts(group: Together) -> list[str]:
     decided = []
     for seen in group.seen(public=False):
         try:
-            group.judged(seen)
+            group.run_check(seen)
             decided.append("")
         except Failure as failure:
             decided.append(failure.staff or failure.reason)
@@ -297,16 +297,16 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 
     Return None if there is no timeline, if it is too long, or if learners do not see the program's sizes.
     """
-    ask, seen = answer.ask, answer.finding.observation
-    if not (isinstance(ask.of, Call) and ask.of.timing and seen) or ask.hidden_sizes or ask.hidden_inputs:
+    ask, observation = answer.ask, answer.finding.observation
+    if not (isinstance(ask.of, Call) and ask.of.timing and observation) or ask.hidden_sizes or ask.hidden_inputs:
         return None
     try:
-        timeline = laid_out(seen.operations, ask.of.timing)
+        timeline = laid_out(observation.operations, ask.of.timing)
     except Failure:
         return None
     if len(timeline.spans) > MAX_SPANS:
         return None
-    sent = sum(of_axes.most for of_axes in Seen(ask.mesh, collectives=seen.collectives).traffic.values())
+    sent = sum(of_axes.most for of_axes in Seen(ask.mesh, collectives=observation.collectives).traffic.values())
     known = {"sent": sent} if sent < math.inf else {}
     return {"title": "actual timeline", "timeline": _plain(asdict(timeline))} | known
 
@@ -316,14 +316,14 @@ def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
 
     Return [] if the program ran on hidden dimensions or hidden inputs.
     """
-    ask, seen = answer.ask, answer.finding.observation
-    if ask.hidden_sizes or ask.hidden_inputs or seen is None or seen.operations is None:
+    ask, observation = answer.ask, answer.finding.observation
+    if ask.hidden_sizes or ask.hidden_inputs or observation is None or observation.operations is None:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
-    found = [j for j in routes(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
+    found = [j for j in routes(observation.operations) if sum(map(len, j.holds)) <= MAX_HELD]
     about = ask.for_tracer([])
     names = [argument["name"] for argument in about["args"] + about["cotangents"]]
-    lines = [p for p in pipelines(seen.operations, names) if sum(map(len, p.ticks)) <= MAX_HELD]
+    lines = [p for p in pipelines(observation.operations, names) if sum(map(len, p.ticks)) <= MAX_HELD]
     shown = [("rounds", route) for route in found[:MAX_ROUTES]] + [("ticks", p) for p in lines[:MAX_ROUTES]]
     return [{"title": f"actual {kind}", "mesh": mesh, kind: _plain(asdict(one))} for kind, one in shown]
 

@@ -189,7 +189,7 @@ def _found(group: Together) -> Iterator[Found]:
     for seen in group.seen(public=False):
         for case in _cases(seen):
             try:
-                group.judged(case)
+                group.run_check(case)
             except Failure as failure:
                 yield _of_case(case[0], failure) if _outcomes(case) else failure
             except Exception as error:  # the check skips this case, or raises an error

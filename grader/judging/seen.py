@@ -119,9 +119,9 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 def by_compiler(answer: Answered) -> Answered:
     """Return the answer. If a TPU's compiler refused the timed program, the finding becomes the compiler's fault."""
-    call, seen = answer.ask.of, answer.finding.observation
-    if isinstance(call, Call) and call.timing and seen and isinstance(seen.compiled, Fault):
-        return Answered(answer.ask, Finding(fault=seen.compiled))
+    call, observation = answer.ask.of, answer.finding.observation
+    if isinstance(call, Call) and call.timing and observation and isinstance(observation.compiled, Fault):
+        return Answered(answer.ask, Finding(fault=observation.compiled))
     return answer
 
 
@@ -235,9 +235,9 @@ def paired(answered: Sequence[Answered]) -> list[Answered]:
     """
     found = []
     for answer in answered:
-        call, seen = answer.ask.of, answer.finding.observation
-        if isinstance(call, Call) and call.timing and seen and not seen.paired:
-            answer = Answered(answer.ask, _paired(answer.ask, seen, partner(answer.ask, answered)))
+        call, observation = answer.ask.of, answer.finding.observation
+        if isinstance(call, Call) and call.timing and observation and not observation.paired:
+            answer = Answered(answer.ask, _paired(answer.ask, observation, partner(answer.ask, answered)))
         found.append(answer)
     return found
 

@@ -104,7 +104,7 @@ class WatchSession:
         self._learnt.add((exercise.id, misconception))
 
         def work(grader: Grader) -> None:
-            with grader.workers() as workers:
+            with grader.pool.lent() as workers:
                 grader.references.answered(exercise, misconception, grader.plan(exercise.id, public=False), workers)
 
         return work

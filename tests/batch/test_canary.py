@@ -13,9 +13,10 @@ from typing import Any, cast
 
 import pytest
 
-from grader.batch import canary, store
+from grader.batch import canary
 from grader.batch.canary import CanaryFailed
 from grader.batch.findings import Replies, Reply
+from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Fault
@@ -214,8 +215,8 @@ def test_an_exception_in_the_grader_fails_the_canary(grader: Grader, monkeypatch
 
 def batch(grader: Grader, out: Path) -> list[str]:
     """Grade a class of one student, and return the students that have a report."""
-    with store.Folder(out) as folder:
-        graded, _ = store.grade_batch(grader, folder, {"ada": submitted(RIGHT)}, [NAME], no_bar)
+    with Folder(out) as folder:
+        graded, _ = grade_batch(grader, folder, {"ada": submitted(RIGHT)}, [NAME], no_bar)
     return sorted(graded)
 
 

@@ -26,15 +26,15 @@ from grader.batch.changes import (
     with_new_work,
 )
 from grader.batch.database import FILE as DATABASE
+from grader.batch.folder import Folder
 from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments, Override, with_sums
-from grader.batch.store import Folder
 from grader.cli.regrading import sums_text
 from grader.common.result import ByHand, ExerciseReport, HandIn, Report
 from grader.course.config import Config, CourseError
 from grader.reports.moved import Effect
 from grader.reports.summary import summarise
-from tests.batch.test_store import counted
+from tests.batch.test_folder import counted
 from tests.reports.example_reports import EVIL, a_class, evil_report, exercise, make_report, mixed, result
 
 BASIS = {"submission": "s", "course": "c", "grader": "g", "versions": "jax 1", "isolation": "none"}

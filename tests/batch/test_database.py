@@ -17,16 +17,16 @@ import pytest
 
 from grader.batch import database, written
 from grader.batch.database import FILE, CannotWrite, Database
+from grader.batch.folder import Folder, drop, on_file
 from grader.batch.opening import names_in, reading
 from grader.batch.overrides import Adjustments, Override
-from grader.batch.store import Folder, drop, on_file
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.integrations.export import load, write_csv
 from grader.reports.people import Person
 from grader.reports.summary import summarise
 from grader.reports.tables import NOTHING
-from tests.batch.test_store import counted
+from tests.batch.test_folder import counted
 from tests.reports.example_reports import a_class, exercise, make_report, result
 
 BY_HAND = [Override(student="ann", check="c3_contracting/v", points=1, by="Bo", reason="asked")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.batch import written
-from grader.batch.store import Folder
+from grader.batch.folder import Folder
 from grader.reports.people import Person
 from grader.reports.summary import summarise
 from grader.reports.tables import NOTHING

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from grader.batch.database import FILE
+from grader.batch.folder import Folder, drop
 from grader.batch.opening import reading
-from grader.batch.store import Folder, drop
 from grader.batch.written import write_files
 from grader.course.config import CourseError
 from grader.intake.submission import Case

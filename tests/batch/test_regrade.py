@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import store
 from grader.batch.changes import FILE
 from grader.batch.database import FILE as DATABASE
+from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
 from grader.batch.opening import names_in
 from grader.batch.overrides import Adjustments, Override
@@ -46,10 +46,10 @@ def grader(course: Course) -> Iterator[Grader]:
         yield made
 
 
-def grade(grader: Grader, out: Path, texts: dict[str, str], **more) -> store.Folder:
+def grade(grader: Grader, out: Path, texts: dict[str, str], **more) -> Folder:
     work: dict[str, Submission] = {student: submitted(text, student) for student, text in texts.items()}
-    with store.Folder(out, grader.course, when="2026", **more) as folder:
-        _, failures = store.grade_batch(grader, folder, work, [NAME], no_bar)
+    with Folder(out, grader.course, when="2026", **more) as folder:
+        _, failures = grade_batch(grader, folder, work, [NAME], no_bar)
         assert not failures
         folder.finish(summarise(folder.database.reports()))
     return folder
@@ -105,11 +105,11 @@ def test_reports_of_a_killed_regrade_are_not_graded_again(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(grader, tmp_path, CLASS)
-    monkeypatch.setattr(store.Folder, "settle", lambda self: (_ for _ in ()).throw(Killed()))
+    monkeypatch.setattr(Folder, "settle", lambda self: (_ for _ in ()).throw(Killed()))
     with pytest.raises(Killed):
         grade(grader, tmp_path, REGRADED)
     monkeypatch.undo()
-    with store.Folder(tmp_path, grader.course) as folder:
+    with Folder(tmp_path, grader.course) as folder:
         found = folder.kept("ada", grader.fingerprint(submitted(RIGHT), [NAME]), [NAME])
         assert found and found.earned == 2 and reports(tmp_path)["ada"].earned == 0
         other = folder.kept("ada", grader.fingerprint(submitted(RIGHT + "\n"), [NAME]), [NAME])
@@ -181,7 +181,7 @@ def test_the_class_page_shows_stored_reports_with_points_by_hand(grader: Grader,
         adjust = Adjustments(overrides=[by_hand])
         grade(grader, tmp_path, CLASS, adjust=adjust)
         assert adjust.problems == [] and reports(tmp_path)["ada"].earned == 1
-        with store.Folder(tmp_path) as later:
+        with Folder(tmp_path) as later:
             read = list(later.database.reports())
         assert files(tmp_path)["index.html"].decode() == class_page_html(summarise(read), read)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from grader.batch.database import FILE, Database
+from grader.batch.folder import Folder, drop
 from grader.batch.opening import reading
 from grader.batch.review import keep_cases, note_set_aside
-from grader.batch.store import Folder, drop
 from grader.common.text import SET_ASIDE
 from grader.intake.submission import Case, reasons_of
 from grader.reports.summary import summarise

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from grader import wing
-from grader.batch.store import Folder
+from grader.batch.folder import Folder
 from grader.cli import COMMANDS, READERS, app, grading
 from grader.cli.grading import grade_class
 from grader.cli.staff import GradeOptions
@@ -66,7 +66,7 @@ def test_grade_loads_only_the_exercises_that_it_grades(monkeypatch: pytest.Monke
         folder.settle()
         return set(), {}
 
-    monkeypatch.setattr(grading.store, "grade_batch", graded)
+    monkeypatch.setattr(grading, "grade_batch", graded)
     course = find_course(ROOT)
     submission = ROOT / "examples" / "submissions" / "ada"
     options = GradeOptions(

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from grader import cli
-from grader.batch import store
+from grader.batch.folder import Folder
 from grader.cli.pages import NAMES
 from grader.reports.summary import summarise
 from tests.reports.example_reports import a_class
@@ -20,7 +20,7 @@ from tests.reports.example_reports import a_class
 @pytest.fixture
 def graded(tmp_path: Path) -> Path:
     """Return a folder as ``grade`` writes it for a class of four students and one that was not graded."""
-    with store.Folder(tmp_path) as folder:
+    with Folder(tmp_path) as folder:
         for report in a_class():
             folder.keep(report)
         folder.settle()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.store import Folder
-from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, known_students, names_on_file
+from grader.batch.folder import Folder
+from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, make_is_known, spelling_on_file
 from grader.common.result import ExerciseReport, Report
 from grader.course.finding import find_course
 from grader.intake.submission import Case
@@ -137,16 +137,16 @@ def test_a_roster_edited_in_the_folder_replaces_the_stored_one(tmp_path: Path) -
 
 
 def test_a_name_in_another_case_is_the_same_student_from_the_first_run_on(tmp_path: Path) -> None:
-    assert names_on_file(tmp_path, str, ["ada"])("Ada") == "ada"
-    assert names_on_file(tmp_path, str, ["Zo\u00eb"])("zoe\u0308") == "Zo\u00eb"
+    assert spelling_on_file(tmp_path, str, ["ada"])("Ada") == "ada"
+    assert spelling_on_file(tmp_path, str, ["Zo\u00eb"])("zoe\u0308") == "Zo\u00eb"
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "ADA.json").touch()
-    assert names_on_file(tmp_path, str)("Ada") == "ADA"
-    assert names_on_file(tmp_path, str)("a\u034fda") == "ADA", "the names look alike"
-    assert names_on_file(tmp_path, str, ["wei\u00df"])("weiss") == "weiss", "these are two students"
+    assert spelling_on_file(tmp_path, str)("Ada") == "ADA"
+    assert spelling_on_file(tmp_path, str)("a\u034fda") == "ADA", "the names look alike"
+    assert spelling_on_file(tmp_path, str, ["wei\u00df"])("weiss") == "weiss", "these are two students"
     for name in ("ann lee", "ann  lee"):
         (tmp_path / "reports" / f"{name}.json").touch()
-    assert [names_on_file(tmp_path, str)(name) for name in ("ann lee", "ann  lee")] == ["ann lee", "ann  lee"]
+    assert [spelling_on_file(tmp_path, str)(name) for name in ("ann lee", "ann  lee")] == ["ann lee", "ann  lee"]
 
 
 def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
@@ -159,15 +159,15 @@ def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
                 Case("Cy", "a document", (Path("cy.pdf"),), graded=True),
             ]
         )
-    assert [names_on_file(tmp_path / "out", str)(name) for name in ("Bob", "cy", "fay", "Fay")] == [
+    assert [spelling_on_file(tmp_path / "out", str)(name) for name in ("Bob", "cy", "fay", "Fay")] == [
         "bob",
         "cy",
         "fay",
         "Fay",
     ]
-    names = [names_on_file(tmp_path / "out", str)(name) for name in ("dan", "an\nn", "An n")]
+    names = [spelling_on_file(tmp_path / "out", str)(name) for name in ("dan", "an\nn", "An n")]
     assert names == ["dan", "an\nn", "an n"], "a folder that was renamed as the case said, and one that was not"
-    is_known = known_students(tmp_path / "out", Roster(tmp_path / "roster.csv"))
+    is_known = make_is_known(tmp_path / "out", Roster(tmp_path / "roster.csv"))
     assert [is_known(name) for name in ("bob", "eve", "dan")] == [True, True, False]
 
 

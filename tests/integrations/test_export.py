@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.store import Folder
+from grader.batch.folder import Folder
 from grader.cli.regrading import Rosters
 from grader.common.result import ByHand, ExerciseReport, HandIn, Report, Result
 from grader.course.config import CourseError

@@ -352,7 +352,7 @@ def test_references_are_traced_in_every_sandbox(tier: str, module: str) -> None:
     course = find_course(ROOT)
     names = [name for name in course.exercises if course.module_of[name] == module]
     lost, traced = list[str](), 0
-    with Grader(course, tier, 2) as grader, grader.workers() as workers:
+    with Grader(course, tier, 2) as grader, grader.pool.lent() as workers:
         for name in names:
             source = Source(f"{name}.py", (Chunk(f"{name}.py", right_sources(course, name)[0]),))
             replies = trace(workers, source, grader.plan(name, public=False), Cost(workers.limits)).replies

@@ -87,7 +87,7 @@ def on_chips(
         source: the file or notebook that defines the functions to compile.
         shipped: earlier compilations of the course's solutions, if ``source`` is a solution; else None.
     """
-    with grader.workers() as workers:
+    with grader.pool.lent() as workers:
         answered, notes = collect(workers, source, list(asks))
     return [on_chip(answer, on, shipped) for answer in answered], notes
 

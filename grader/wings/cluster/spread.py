@@ -59,7 +59,7 @@ class Spread(Grader):
     def batch(
         self,
         students: Iterable[str],
-        read: Callable[[str], Submission],
+        submission_of: Callable[[str], Submission],
         names: list[str],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
@@ -67,7 +67,7 @@ class Spread(Grader):
         if waiting := list(students):
             kit = Kit.of(self.course, names, self.tier, remember=self.remember)
             Dispatch(self.link, kit, lambda s: self.fingerprint(s, names), self.tell, self.patience).run(
-                waiting, read, done
+                waiting, submission_of, done
             )
 
 

@@ -82,7 +82,7 @@ def test_mutants_are_killed_while_all_other_sets_of_workers_are_lent(grader):
     wrong = replace(right(grader, "pairs"), text="def pairs(n):\n    return 7\n")
     with ExitStack() as lent:
         for _ in grader.pool.sets[1:]:
-            lent.enter_context(grader.workers())
+            lent.enter_context(grader.pool.lent())
         assert [verdict and verdict.fate for verdict in killed_together(grader, [wrong])] == ["killed"]
 
 

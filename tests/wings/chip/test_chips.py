@@ -190,7 +190,7 @@ def test_added_collectives_are_counted_in_the_text_of_this_compiler(
     (call, *_) = (c for c in explaining.calls_of(exercise, task) if any(_count(m) == 8 for m in c.meshes))
     mesh = next(m for m in call.meshes if _count(m) == 8)
     (ask, *_), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(mesh=mesh))
-    with graders["v5e:2x4"].workers() as workers:
+    with graders["v5e:2x4"].pool.lent() as workers:
         (answer,), _ = collect(workers, explaining.reference(exercise), [ask])
     seen = answer.finding.observation
     assert seen is not None and isinstance(seen.compiled, Schedule) and seen.compiled.added is not None
@@ -266,7 +266,7 @@ def test_only_the_slice_of_a_call_decides_about_overlapped_time(course: Course, 
     exercise = course.exercise("f1_ag_matmul")
     (call, *_) = (c for c in explaining.calls_of(exercise) if c.timing)
     (ask,), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(dims={"B": 1024, "D": 1024, "F": 1024}))
-    with graders["v6e:2x4"].workers() as workers:
+    with graders["v6e:2x4"].pool.lent() as workers:
         (answer,), _ = collect(workers, explaining.reference(exercise), [ask])
     seen = answer.finding.observation
     assert seen is not None and isinstance(seen.compiled, Schedule) and seen.compiled_on == "v6e:2x4"

@@ -124,7 +124,8 @@ class Folder:
         """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
         The report's fingerprint (a digest of everything that the report depends on) must be current. No result for
-        ``names`` may be ``broken`` (a failure of the grader). The report may come from a killed run.
+        ``names`` may be ``broken`` (a failure of the grader). If the report comes from a killed run, this method also
+        records that ``settle`` must replace the student's earlier report by this report.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))

@@ -11,8 +11,8 @@ import pytest
 
 from grader.batch import handing_in
 from grader.batch.database import FILE
+from grader.batch.folder import Folder
 from grader.batch.handing_in import counts_now, hand_ins
-from grader.batch.store import Folder
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError, Module
 from grader.course.finding import find_course
