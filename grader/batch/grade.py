@@ -8,7 +8,7 @@ from grader.batch.backends import Compiler, Devices
 from grader.batch.remembering import CHECKED, Keys, Store, surroundings
 from grader.batch.reporting import Basis, exercise_report, note_of_devices, own_digest, report, versions
 from grader.batch.runners import Runner
-from grader.batch.running import Cost, Trace, answers_of, collect, run, trace
+from grader.batch.running import Cost, Trace, answers_of, collect, of_tasks, run, trace
 from grader.batch.verdicts import Judge, References, judge_answers
 from grader.batch.workers import SPARE, SPARE_EACH, Pool, Workers
 from grader.common.cache import Cache
@@ -76,8 +76,8 @@ class Grader:
                     # If equal programs were judged before, the cache has the results of the checks.
                     checked = workers.store.find(CHECKED, key)
                     if checked is None:
-                        # Run the programs, and judge the checks.
-                        answered = run(workers, traced, asks, cost)
+                        # Run the programs, and judge the checks, which need no answers to questions.
+                        answered = run(workers, traced, of_tasks(asks), cost)
                         checked = workers.store.keep(
                             CHECKED, key, self.judge.checked(exercise, answered, workers, public)
                         )
@@ -131,17 +131,10 @@ class Grader:
                 )
             return reports[0], reports[1], [Answered(ask, found[same]) for same, ask in every.items()]
 
-    def ask(self, submission: Submission, name: str, known: Iterable[Answered] = ()) -> list[Answered]:
-        """Return the answer to every request of one exercise. Raises KeyError if the submission lacks the exercise.
-
-        Args:
-            known: answers from earlier runs, for requests that need not be sent again.
-        """
-        found, asks = {a.ask.same: a.finding for a in known}, self.plan(name, public=False)
+    def ask(self, submission: Submission, name: str) -> list[Answered]:
+        """Return the answer to every request of one exercise. Raises KeyError if the submission lacks the exercise."""
         with self.pool.lent() as workers:
-            answered, _ = collect(workers, submission.sources[name], [ask for ask in asks if ask.same not in found])
-        found |= {a.ask.same: a.finding for a in answered}
-        return [Answered(ask, found[ask.same]) for ask in asks]
+            return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
         """Return every request of an exercise. All students get equal requests, so the grader makes them only once.

@@ -143,6 +143,11 @@ def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list
     return run(workers, traced, asks, cost), list(traced.notes)
 
 
+def of_tasks(asks: Sequence[Ask]) -> list[Ask]:
+    """Return the requests that are not questions."""
+    return [ask for ask in asks if not isinstance(ask.of, Question)]
+
+
 def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
     """Return the answers to the questions among the requests. These requests run no program."""
     return [Answered(a, _plain(workers, a, trace.replies[a])) for a in asks if isinstance(a.of, Question)]
