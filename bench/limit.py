@@ -106,7 +106,9 @@ class ByHand:
         A request with hidden inputs shares the reply of a request with public inputs for the same program.
         """
         same = (
-            other for other in traced if other is ask or (isinstance(ask.of, Call) and other.program == ask.program)
+            other
+            for other in traced
+            if other is ask or (isinstance(ask.of, Call) and other.program_key == ask.program_key)
         )
         return replies[traced.index(next(same))]
 

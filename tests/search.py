@@ -229,7 +229,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
     (first, *_), files = [a for a in asks if not a.hidden_inputs and a.dims == asks[-1].dims], [f"{NAME}.py"]
-    ours = [a for a in asks if a.program == first.program]  # the same program on public and on hidden inputs
+    ours = [a for a in asks if a.program_key == first.program_key]  # the same program on public and on hidden inputs
     bases = {n: traced(workers, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
 
     def findings(code: bytes) -> dict[Any, Any]:

@@ -111,19 +111,19 @@ class Grader:
             known: answers from earlier runs, for requests that need not be sent again.
             only_known: send no request, and judge only the known answers.
         """
-        found, exercise = {a.ask.same: a.finding for a in known}, self.course.exercise(name)
+        found, exercise = {a.ask.answer_key: a.finding for a in known}, self.course.exercise(name)
         plans = {
-            public: [ask for ask in self.plan(name, public) if not only_known or ask.same in found]
+            public: [ask for ask in self.plan(name, public) if not only_known or ask.answer_key in found]
             for public in (False, True)
         }
-        every = {ask.same: ask for ask in (*plans[True], *plans[False])}
+        every = {ask.answer_key: ask for ask in (*plans[True], *plans[False])}
         with self.workers() as workers:
             left = [ask for same, ask in every.items() if same not in found]
             answered, notes = collect(workers, submission.sources[name], left) if left else ([], [])
-            found |= {a.ask.same: a.finding for a in answered}
+            found |= {a.ask.answer_key: a.finding for a in answered}
             reports = []
             for public in (False, True):
-                answers = [Answered(ask, found[ask.same]) for ask in plans[public]]
+                answers = [Answered(ask, found[ask.answer_key]) for ask in plans[public]]
                 checked = self.judge.checked(exercise, answers, workers, public)
                 own = judge_answers(self.course, exercise, answers, submission.student, submission.sources[name])
                 results = [*checked.results, *own]
@@ -138,11 +138,13 @@ class Grader:
         Args:
             known: answers from earlier runs, for requests that need not be sent again.
         """
-        found, asks = {a.ask.same: a.finding for a in known}, self.plan(name, public=False)
+        found, asks = {a.ask.answer_key: a.finding for a in known}, self.plan(name, public=False)
         with self.workers() as workers:
-            answered, _ = collect(workers, submission.sources[name], [ask for ask in asks if ask.same not in found])
-        found |= {a.ask.same: a.finding for a in answered}
-        return [Answered(ask, found[ask.same]) for ask in asks]
+            answered, _ = collect(
+                workers, submission.sources[name], [ask for ask in asks if ask.answer_key not in found]
+            )
+        found |= {a.ask.answer_key: a.finding for a in answered}
+        return [Answered(ask, found[ask.answer_key]) for ask in asks]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
         """Return every request of an exercise. All students get equal requests, so the grader makes them only once.

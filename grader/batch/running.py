@@ -99,8 +99,8 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
     cost.tracing += found.cpu
     cost.hung = max(cost.hung, found.hung)
     replies = dict(zip(asked, found.each, strict=True))
-    programs = {(ask.exercise, ask.program): reply for ask, reply in replies.items() if isinstance(ask.of, Call)}
-    every = {ask: replies[ask] if ask in replies else programs[ask.exercise, ask.program] for ask in asks}
+    programs = {(ask.exercise, ask.program_key): reply for ask, reply in replies.items() if isinstance(ask.of, Call)}
+    every = {ask: replies[ask] if ask in replies else programs[ask.exercise, ask.program_key] for ask in asks}
     return Trace(every, found.notes, found.files)
 
 
@@ -128,10 +128,10 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
         if ask.hidden_inputs and isinstance(ask.of, Call):
-            repeats.setdefault((ask.exercise, ask.program), []).append(ask)
+            repeats.setdefault((ask.exercise, ask.program_key), []).append(ask)
     runs, found = Runs(workers, trace.files, cost), dict[Ask, Finding]()
     for ask in traced_of(asks):
-        again = repeats.pop((ask.exercise, ask.program), []) if isinstance(ask.of, Call) else []
+        again = repeats.pop((ask.exercise, ask.program_key), []) if isinstance(ask.of, Call) else []
         found |= runs.findings([ask, *again], trace.replies[ask])
     return [Answered(ask, found[ask]) for ask in asks]
 

@@ -105,18 +105,18 @@ class Ask:
         }
 
     @property
-    def program(self) -> tuple:
+    def program_key(self) -> tuple:
         """A key for the program that answers the ask. One program answers all asks (requests) with equal keys."""
         static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
 
     @property
-    def same(self) -> tuple:
+    def answer_key(self) -> tuple:
         """A key for the answer to the ask. Asks (requests) with equal keys get equal answers."""
-        return self.hidden_inputs, self.program if isinstance(self.of, Call) else id(self.of), self.digest
+        return self.hidden_inputs, self.program_key if isinstance(self.of, Call) else id(self.of), self.digest
 
-    def among(self, every_mesh: bool) -> tuple:
+    def group_key(self, every_mesh: bool) -> tuple:
         """Return a key for grouping asks (requests). One run of a check's function gets the answers of one group.
 
         ``every_mesh``: True if the check compares all meshes in one run.

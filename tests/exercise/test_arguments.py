@@ -254,12 +254,12 @@ def test_hidden_keywords_are_used_with_hidden_sizes() -> None:
 
 def test_different_keywords_make_different_programs() -> None:
     found = asks(a=normal("I"), dims={"I": 8}, static={"cap": 2}, hidden_static={"cap": 3})
-    assert [a.static["cap"] for a in found] == [2, 2, 3, 3, 3, 3] and len({a.program for a in found}) == 4
+    assert [a.static["cap"] for a in found] == [2, 2, 3, 3, 3, 3] and len({a.program_key for a in found}) == 4
 
 
 def test_without_hidden_keywords_all_asks_have_equal_keywords() -> None:
     found = asks(a=normal("I"), dims={"I": 8}, static={"cap": 2})
-    assert [a.static for a in found] == [{"cap": 2}] * 4 and len({a.program for a in found}) == 2
+    assert [a.static for a in found] == [{"cap": 2}] * 4 and len({a.program_key for a in found}) == 2
 
 
 # -- ready-made draws --------------------------------------------------------------------------

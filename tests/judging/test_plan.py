@@ -91,7 +91,9 @@ def test_an_added_check_does_not_change_the_inputs_of_other_checks() -> None:
 
 def test_asks_with_hidden_inputs_use_programs_that_were_already_asked_for() -> None:
     exercise = an_exercise()
-    assert {a.program for a in calls(exercise, secret=True)} <= {a.program for a in calls(exercise, secret=False)}
+    assert {a.program_key for a in calls(exercise, secret=True)} <= {
+        a.program_key for a in calls(exercise, secret=False)
+    }
 
 
 def test_the_tracer_gets_shapes_and_specs_and_no_value() -> None:
@@ -131,9 +133,9 @@ def test_hidden_inputs_differ_from_all_inputs_that_learners_have() -> None:
 
 def test_inputs_of_a_check_do_not_depend_on_the_order_of_checks() -> None:
     exercise = an_exercise()
-    before = {a.program: of_values([a]) for a in calls(exercise, secret=True)}
+    before = {a.program_key: of_values([a]) for a in calls(exercise, secret=True)}
     exercise.checks = dict(reversed(exercise.checks.items()))
-    after = {a.program: of_values([a]) for a in calls(exercise, secret=True)}
+    after = {a.program_key: of_values([a]) for a in calls(exercise, secret=True)}
     assert before == after and len(before) == 4
 
 
