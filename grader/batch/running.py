@@ -29,6 +29,7 @@ from grader.judging.kinds.kind import is_blank
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 from grader.sandbox.worker import WorkerDied
+from grader.wire.messages import CallAsk, FormulaText
 
 NOTHING = Reply(Fault("missing", "nothing was handed in for this exercise"))
 
@@ -169,9 +170,10 @@ def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
         return finding
     if not isinstance(raw, str):
         return Finding(outcomes=[Outcome(value={"problem": "write the formula as a text in quotes"})])
-    request = {"text": raw[: LONGEST + 1], "names": list(answer.symbols), "points": points_of(answer.symbols)}
+    names, points = list(answer.symbols), points_of(answer.symbols)
+    request: FormulaText = {"text": raw[: LONGEST + 1], "names": names, "points": points}
     try:
-        found: dict[str, Any] = workers.formula(request)
+        found: Mapping[str, Any] = workers.formula(request)
     except WorkerDied as died:
         if died.ours:
             why = "the grader failed while it evaluated this formula; this answer needs review"
@@ -219,7 +221,7 @@ class Runs:
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
         """Run a program, if its result is not in the cache. If two workers die, return a fault."""
-        request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
+        request, store, seconds = ask.for_runner(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trial = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
@@ -236,7 +238,7 @@ class Runs:
         except WorkerDied as died:
             return Finding(fault=run_fault(died, seconds))
 
-    def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
+    def _elsewhere(self, ask: Ask, seen: Observation, request: CallAsk, program: bytes) -> Observation:
         """Return ``seen`` with the program's results on devices that are not simulated, and its times if measured."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
@@ -257,7 +259,7 @@ class Trial:
 
     workers: Workers
     ask: Ask
-    request: dict[str, Any]
+    request: CallAsk
     program: bytes
     cost: Cost
 

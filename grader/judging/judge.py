@@ -321,8 +321,8 @@ def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
     found = [j for j in routes(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
-    about = ask.for_tracer([])
-    names = [argument["name"] for argument in about["args"] + about["cotangents"]]
+    about = ask.for_runner([])
+    names = [argument["name"] for argument in (*about["args"], *about["cotangents"])]
     lines = [p for p in pipelines(seen.operations, names) if sum(map(len, p.ticks)) <= MAX_HELD]
     shown = [("rounds", route) for route in found[:MAX_ROUTES]] + [("ticks", p) for p in lines[:MAX_ROUTES]]
     return [{"title": f"actual {kind}", "mesh": mesh, kind: _plain(asdict(one))} for kind, one in shown]

@@ -225,7 +225,7 @@ def test_a_dimension_may_follow_the_mesh() -> None:
         {"E": 4, "T": 24, "U": 4, "S": 16, "J": 5}, {"E": 2, "T": 24, "U": 8, "S": 4, "J": 5},
     ]  # fmt: skip
     assert [a.inputs[0]["b"].shape for a in found] == [(4, 16, 5), (8, 4, 5)]
-    assert [a.for_tracer([])["args"][0]["shape"] for a in found] == [[4, 24], [2, 24]]
+    assert [a.for_runner([])["args"][0]["shape"] for a in found] == [[4, 24], [2, 24]]
 
 
 def test_axis_sizes_do_not_depend_on_the_order_of_factors() -> None:
@@ -249,7 +249,7 @@ def test_hidden_keywords_are_used_with_hidden_sizes() -> None:
         (8, 2, False), (8, 2, False), (12, 3, False), (12, 3, False), (12, 3, True), (12, 3, True),
     ]  # fmt: skip
     assert [a.static["cap"] for a in asks(public=True, **what, dims={"I": 8})] == [2, 2]
-    assert graded[0].for_tracer([])["static"] == {"cap": 2} and graded[2].for_tracer([])["static"] == {"cap": 3}
+    assert graded[0].for_runner([])["static"] == {"cap": 2} and graded[2].for_runner([])["static"] == {"cap": 3}
 
 
 def test_different_keywords_make_different_programs() -> None:

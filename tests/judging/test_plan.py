@@ -98,7 +98,7 @@ def test_asks_with_hidden_inputs_use_programs_that_were_already_asked_for() -> N
 
 def test_the_tracer_gets_shapes_and_specs_and_no_value() -> None:
     ask = calls(an_exercise(second=False), secret=True)[0]
-    request = ask.for_tracer(["a.py"])
+    request = ask.for_runner(["a.py"])
     text = json.dumps(request)
     assert request["args"][0] == {"name": "a", "shape": [24, 8], "dtype": "float32", "spec": {"spec": ["x", None]}}
     assert set(request) == {
@@ -218,7 +218,7 @@ def test_a_cotangent_is_the_last_input_and_is_described() -> None:
     (ask,) = calls(exercise, secret=True)
     assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * HIDDEN_RUNS
     assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * HIDDEN_RUNS
-    request = ask.for_tracer([])
+    request = ask.for_runner([])
     (cotangent,) = request["cotangents"]
     assert cotangent == {"name": "cotangent", "shape": [6], "dtype": "float32", "spec": {"spec": ["x"]}, "of": 0}
     assert (request["kind"], request["wrt"], request["out_specs"]) == ("body", ["a"], {"tuple": [{"spec": ["x"]}]})
