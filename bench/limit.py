@@ -106,12 +106,14 @@ class ByHand:
         A request with hidden inputs shares the reply of a request with public inputs for the same program.
         """
         same = (
-            other for other in traced if other is ask or (isinstance(ask.of, Call) and other.program == ask.program)
+            other
+            for other in traced
+            if other is ask or (isinstance(ask.of, Call) and other.program_key == ask.program_key)
         )
         return replies[traced.index(next(same))]
 
     def finding(self, ask: Ask, body: dict[str, Any], blobs: list[bytes]) -> Finding:
-        reply, request = findings.reply_of(ask, body, blobs), ask.for_tracer(["any.py"])
+        reply, request = findings.reply_of(ask, body, blobs), ask.for_runner(["any.py"])
         if reply.fault is not None or reply.program is None:
             return Finding(fault=reply.fault) if reply.fault else findings.plain_values(ask, reply.body)
         with self.timed("read, compile and run"):

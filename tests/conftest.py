@@ -116,10 +116,10 @@ def devices() -> int:
 class Traced:
     """A request to the tracing process and its reply. ``blobs`` has the program, if tracing succeeded."""
 
-    request: dict[str, Any]
-    reply: dict[str, Any]
+    request: Any
+    reply: Any
     blobs: list[bytes]
-    loading: list[dict[str, Any]]
+    loading: list[Any]
 
     @property
     def program(self) -> bytes:

@@ -43,6 +43,7 @@ from grader.judging.judge import judge_checks
 from grader.judging.seen import Answered
 from grader.runner.program import canonical
 from grader.sandbox.tiers import best_tier
+from grader.wire.messages import SourceCode
 from tests import interpreter
 
 COURSE = Path(__file__).resolve().parent / "submissions" / "hostile_course"
@@ -229,7 +230,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
     (first, *_), files = [a for a in asks if not a.hidden_inputs and a.dims == asks[-1].dims], [f"{NAME}.py"]
-    ours = [a for a in asks if a.program == first.program]  # the same program on public and on hidden inputs
+    ours = [a for a in asks if a.program_key == first.program_key]  # the same program on public and on hidden inputs
     bases = {n: traced(workers, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
 
     def findings(code: bytes) -> dict[Any, Any]:
@@ -270,7 +271,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
 
 def traced(workers: Workers, ask: Any, text: str, files: list[str]) -> bytes:
     """Return the program that the tracer makes of a submission's text."""
-    source = {"name": files[0], "chunks": [[files[0], text]]}
+    source: SourceCode = {"name": files[0], "chunks": [[files[0], text]]}
     frames = list(workers.tracer.trace(source, [ask.for_tracer(files)], []))
     return next(blobs[0] for frame, blobs in frames if frame.get("body", {}).get("program"))
 

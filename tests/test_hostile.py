@@ -27,6 +27,7 @@ from grader.sandbox import launcher, scratch, tiers
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker
 from grader.wire.frames import decode
+from grader.wire.messages import FunctionAsk
 from tests import attack
 from tests.runner.test_program import code_of
 from tests.sandbox.submissions import call
@@ -124,7 +125,7 @@ SMALL = Limits(trace_seconds=4, total_seconds=8, run_seconds=10, memory_mib=3072
 
 def ask_child(tier: str, source: str, *, beside: Worker | None = None) -> tuple[list[Any], str]:
     """Run ``go()`` of a source in a sandbox. Return the result of ``go()``, and how the process ended."""
-    asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
+    asked: FunctionAsk = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
     values: list[Any] = []
     ended = ""
     with beside or Worker("trace", tier, 2, SMALL) as one:
@@ -185,7 +186,9 @@ def test_a_sleeping_submission_is_ended_by_the_time_limit():
     limits = Limits(trace_seconds=0.1, total_seconds=0.5)
     began = time.monotonic()
     with Worker("trace", TIERS[0], 2, limits) as one:
-        frames = [f for f, _ in one.trace({"name": "x", "chunks": [["x", "import time\ntime.sleep(1e6)"]]}, [])]
+        frames: list[Any] = [
+            f for f, _ in one.trace({"name": "x", "chunks": [["x", "import time\ntime.sleep(1e6)"]]}, [])
+        ]
     assert [f.get("end") for f in frames] == [None, "timeout"]
     assert 0.5 < frames[-1]["cpu"] < time.monotonic() - began
 
@@ -238,7 +241,7 @@ def test_a_keeper_survives_all_leftovers_and_ends_of_a_child(tier: str):
     """However a child ends, the worker survives, and it answers the next request in an empty folder."""
     ends = "\nfor _ in range(9):\n    pick.choice(endings)()\n"
     honest = "import os\ndef go(): return os.listdir(os.getcwd())"
-    asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
+    asked: FunctionAsk = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
     with Worker("trace", tier, 2, Limits(trace_seconds=0.5, total_seconds=2, memory_mib=3072)) as one:
         one.await_ready()
         process, stopped = one.process, 0
@@ -250,7 +253,7 @@ def test_a_keeper_survives_all_leftovers_and_ends_of_a_child(tier: str):
                 )
                 + ends
             )
-            frames = [f for f, _ in one.trace({"name": "x", "chunks": [["x", text]]}, [asked], [asked])]
+            frames: list[Any] = [f for f, _ in one.trace({"name": "x", "chunks": [["x", text]]}, [asked], [asked])]
             assert frames[0]["body"] == {"started": True}
             assert frames[-1]["from"] == "worker" and "clean" not in frames[-1], seed
             stopped += frames[-1]["end"] != "done"

@@ -34,6 +34,7 @@ from grader.runner.compiling import quickly
 from grader.runner.program import canonical
 from grader.sandbox.tiers import TIERS, available
 from grader.wire.meshes import make_mesh
+from grader.wire.messages import CallAsk
 from tests import interpreter
 
 MESH = {"x": 4, "y": 2}
@@ -263,7 +264,8 @@ def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], di
     rng = np.random.default_rng(0)
     arrays = [(a, P(*a.spec)) for a in call.args.values()]
     if call.wrt:
-        called, ask = fn, {"args": [{"name": n} for n in call.args], "wrt": call.wrt, "cotangents": [{"of": 0}]}
+        called = fn
+        ask: Any = {"args": [{"name": n} for n in call.args], "wrt": call.wrt, "cotangents": [{"of": 0}]}
         fn = with_gradients(lambda *args: (called(*args),), ask)
         assert call.cotangent is not None
         arrays.append((call.cotangent, P(*call.cotangent.spec)))
@@ -322,7 +324,7 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     programs: list[tuple[Any, bytes]] = []
     own = Runner.run_or_try_again
 
-    def seen(self: Any, request: dict, program: bytes, ask: Any, *asleep: Any, **more: Any) -> Any:
+    def seen(self: Any, request: CallAsk, program: bytes, ask: Any, *asleep: Any, **more: Any) -> Any:
         if not ask.hidden_inputs and not more:
             programs.append((ask, program))
         return own(self, request, program, ask, *asleep, **more)

@@ -75,7 +75,7 @@ def _with_other_values(ask: Ask, numbers: Collection[int], reference: Sequence[A
     """Return the answers, with other values of the outputs ``numbers`` of the ask's program, for all inputs."""
     return [
         replace(a, finding=Finding(_changed(a.finding.observation, numbers)))
-        if a.finding.observation and a.ask.program == ask.program
+        if a.finding.observation and a.ask.program_key == ask.program_key
         else a
         for a in reference
     ]

@@ -99,7 +99,7 @@ def first_cases(
             ask = group.ask
             if not (ask.hidden_inputs and isinstance(ask.of, Call)):
                 is_whole = check.name in fails and check.name in every
-                cases.setdefault(ask.same if is_whole else (ask.check_vma, ask.hidden_inputs), group)
+                cases.setdefault(ask.answer_key if is_whole else (ask.check_vma, ask.hidden_inputs), group)
         chosen |= {a.ask for group in cases.values() for a in group.each}
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}
     return [a for a in reference if a.ask in timed or a.ask in chosen]

@@ -70,8 +70,8 @@ def trivial_problems(grader: Grader, exercise: Exercise, reference: Iterable[Ans
     Args:
         reference: the results of running the reference solution.
     """
-    found = {a.ask.same: a.finding for a in reference}
-    graded = [Answered(ask, found[ask.same]) for ask in grader.plan(exercise.id, False)]
+    found = {a.ask.answer_key: a.finding for a in reference}
+    graded = [Answered(ask, found[ask.answer_key]) for ask in grader.plan(exercise.id, False)]
     first, reported = first_cases(exercise, graded), set[str]()
     if not any(earned(exercise, first, some) for some in _tries(trivial_programs(grader, exercise, first))):
         return

@@ -7,13 +7,14 @@ compiler inserted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from grader.common.observation import Observation, Sharded, Unseen
 from grader.judging.plan import Ask
 from grader.sandbox.worker import Worker
+from grader.wire.messages import CallAsk
 
 if TYPE_CHECKING:
     from grader.batch.grade import Grader
@@ -37,13 +38,11 @@ class Devices(Protocol):
     @property
     def text(self) -> str: ...
 
-    def outputs(
-        self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
-    ) -> list[list[list[Sharded]]]:
+    def outputs(self, ask: Ask, request: CallAsk, program: bytes, seen: Observation) -> list[list[list[Sharded]]]:
         """Return a program's results on these devices, in the form of ``Observation.elsewhere``."""
         ...
 
-    def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
+    def seconds(self, ask: Ask, request: CallAsk, program: bytes) -> tuple[float, ...] | str:
         """Return the seconds of one call, one number per round of measurements; or why the program was not timed."""
         ...
 
@@ -59,7 +58,7 @@ class Compiler(Protocol):
     @property
     def versions(self) -> dict[str, str]: ...
 
-    def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None:
+    def compiled(self, request: CallAsk, program: bytes, ask: Ask) -> dict[str, Any] | None:
         """Return the compiler's answer as JSON data; None if the compiler does not compile this program."""
         ...
 

@@ -37,6 +37,7 @@ from grader.reports.explained import Explained, Placed
 from grader.reports.explained_text import other_profile, profiles_text
 from grader.reports.loglog import show_seconds
 from grader.wire.frames import dtype_of, wide
+from grader.wire.messages import Argument
 from grader.wire.trees import leaves
 
 MAX_DATA = 64 << 20  # Bytes of all arguments of a call. A call with more bytes is not run.
@@ -278,11 +279,11 @@ def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | Non
 
 def _arguments(ask: Ask) -> list[Placed]:
     """Return the arguments that the request gives to the program, cotangents last."""
-    asked = ask.for_tracer([])
-    return [_argument(about, ask.mesh) for about in asked["args"] + asked["cotangents"]]
+    asked = ask.for_runner([])
+    return [_argument(about, ask.mesh) for about in (*asked["args"], *asked["cotangents"])]
 
 
-def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
+def _argument(about: Argument, mesh: Mapping[str, int]) -> Placed:
     """Return an argument from its JSON in a request to the tracer."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])

@@ -27,6 +27,7 @@ from grader.sandbox.worker import WorkerDied
 from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
 from grader.wire.limits import IDLE_SECONDS, MAX_TEXT
+from grader.wire.messages import FLOOD, GARBAGE, IDLE, KILLED, TIMEOUT, WORKER_ENDED
 from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
@@ -104,7 +105,8 @@ class RunReply:
     """The answer of a runner that ran one program.
 
     Attributes:
-        header: facts about the program. If there are none, the key ``fault`` or ``broken`` has the reason.
+        header: facts about the program, which should have the form of ``wire.messages.RunnerAnswer``. If there are
+            none, the key ``fault`` or ``broken`` has the reason.
         shards: the bytes of all outputs, run by run and device by device.
     """
 
@@ -113,7 +115,10 @@ class RunReply:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return the reply that a learner's process sent, from the untrusted JSON and binary parts of its message."""
+    """Return the reply that a learner's process sent, from the untrusted JSON and binary parts of its message.
+
+    ``wire.messages.ChildMessage`` describes the JSON that an honest process sends.
+    """
     fault = body.get("fault")
     if fault is not None:
         return Reply(fault_of(fault))
@@ -153,24 +158,24 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     If the worker that starts the child processes died, the grader is at fault.
 
     Args:
-        how: the reason why the child ended.
+        how: how the child ended (see ``wire.messages``).
         what: the subject of the fault's message, such as "it" in "it did not finish".
     """
-    if how == "worker":
+    if how == WORKER_ENDED:
         return Fault("broken", "the process that traces the code ended twice; a person must review this submission")
-    if how == "timeout":
+    if how == TIMEOUT:
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
-    if how == "idle":
+    if how == IDLE:
         return Fault(
             "timeout",
             f"{what} did not finish within {IDLE_SECONDS:g} s of idle time. This limit is short because an exercise of "
             "this submission exceeded its time limit earlier",
         )
     reason = {
-        "flood": "the process sent back more than 16 MiB",
-        "garbage": "the process sent back unreadable bytes",
+        FLOOD: "the process sent back more than 16 MiB",
+        GARBAGE: "the process sent back unreadable bytes",
         # Signal 9 does not prove that memory ran out: the child may have killed itself.
-        "died of signal 9": "the process was killed, for example because it used more memory than allowed",
+        KILLED: "the process was killed, for example because it used more memory than allowed",
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")
 

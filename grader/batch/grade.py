@@ -110,26 +110,26 @@ class Grader:
             known: answers from earlier runs, for requests that need not be sent again.
             only_known: send no request, and judge only the known answers.
         """
-        found, exercise = {a.ask.same: a.finding for a in known}, self.course.exercise(name)
+        found, exercise = {a.ask.answer_key: a.finding for a in known}, self.course.exercise(name)
         plans = {
-            public: [ask for ask in self.plan(name, public) if not only_known or ask.same in found]
+            public: [ask for ask in self.plan(name, public) if not only_known or ask.answer_key in found]
             for public in (False, True)
         }
-        every = {ask.same: ask for ask in (*plans[True], *plans[False])}
+        every = {ask.answer_key: ask for ask in (*plans[True], *plans[False])}
         with self.pool.lent() as workers:
-            left = [ask for same, ask in every.items() if same not in found]
+            left = [ask for key, ask in every.items() if key not in found]
             new, notes = collect(workers, submission.sources[name], left) if left else ([], [])
-            found |= {a.ask.same: a.finding for a in new}
+            found |= {a.ask.answer_key: a.finding for a in new}
             reports = []
             for public in (False, True):
-                answered = [Answered(ask, found[ask.same]) for ask in plans[public]]
+                answered = [Answered(ask, found[ask.answer_key]) for ask in plans[public]]
                 checked = self.judge.checked(exercise, answered, workers, public)
                 own = judge_answers(self.course, exercise, answered, submission.student, submission.sources[name])
                 results = [*checked.results, *own]
                 reports.append(
                     exercise_report(self.basis, submission, name, results, checked.evidence, notes, public=public)
                 )
-            return reports[0], reports[1], [Answered(ask, found[same]) for same, ask in every.items()]
+            return reports[0], reports[1], [Answered(ask, found[key]) for key, ask in every.items()]
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
         """Return the answer to every request of one exercise. Raises KeyError if the submission lacks the exercise."""

@@ -14,6 +14,7 @@ from grader.common import formulas
 from grader.course.config import Limits
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
+from grader.wire.messages import CallAsk, FormulaText
 
 NO_LIMIT = 3600.0
 
@@ -49,23 +50,25 @@ class InProcess(Workers):
                 program.space.update(self.namespace)
                 program.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
             files, ends = list(program.files), dict(source.ends)
-            requests = [ask.for_tracer(files) | {"after": ends.get(ask.exercise)} for ask in asks]
+            requests = [ask.for_tracer(files) for ask in asks]
+            for ask, request in zip(asks, requests, strict=True):
+                request["after"] = ends.get(ask.exercise)
             answers = [answer(request, program, NO_LIMIT) for request in requests]
         each = tuple(reply_of(ask, *one) for ask, one in zip(asks, answers, strict=True))
         return Replies(each, tuple(load_notes(program.faults)), 0.0, tuple(files))
 
-    def run(self, ask: Ask, request: dict[str, Any], program: bytes) -> RunReply:
+    def run(self, ask: Ask, request: CallAsk, program: bytes) -> RunReply:
         """Run a program on the inputs of a request."""
         from grader.runner.execution import execute
 
         header, shards = execute(request, program, ask.arrays())
         return RunReply(with_compiled(self.compiler, header, request, program, ask), shards)
 
-    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+    def formula(self, request: FormulaText) -> Mapping[str, Any]:
         """Evaluate a formula that a student wrote."""
         return formulas.answer(request)
 
-    def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
+    def changed(self, ask: Ask, request: CallAsk, program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with changed operations, and return how much its results change.
 
         ``poison``: the kind and the numbers of the operations, see ``runner.poison.moved``.

@@ -15,6 +15,7 @@ from grader.batch.backends import Compiler
 from grader.course.loading import Course
 from grader.judging.plan import Ask
 from grader.sandbox.worker import Worker, WorkerDied
+from grader.wire.messages import CallAsk, FormulaText
 
 # The most workers that one runner sets aside (see ``Runner``) at once. Each worker takes about 0.4 GB of memory.
 MOST_ASIDE = 3
@@ -48,8 +49,8 @@ class Runner:
         return [self.worker, *self._aside]
 
     def run(
-        self, request: dict, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext
-    ) -> tuple[dict, list[bytes]]:
+        self, request: CallAsk, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext
+    ) -> tuple[Mapping[str, Any], list[bytes]]:
         """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied.
 
         If there is a compiler and the program ran, the header's entry ``compiled`` has the compiler's answer.
@@ -58,13 +59,13 @@ class Runner:
         return with_compiled(self.compiler, header, request, program, ask), shards
 
     def run_or_try_again(
-        self, request: dict, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext, **more: Any
+        self, request: CallAsk, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext, **more: Any
     ) -> tuple[dict, list[bytes]]:
         """Run a program. If the worker dies or hangs, a fresh worker tries once more.
 
         Args:
             while_asleep: returns a context manager for the time in which the worker is set aside.
-            more: additional fields of the request to the worker.
+            more: additional fields of the request to the worker (``wire.messages.RunRequest``).
 
         Raises WorkerDied.
         """
@@ -72,7 +73,7 @@ class Runner:
             run = partial(worker.run_program, request, program, ask.arrays(), stuck=set_aside, **more)
             return _tried_twice(worker, run)
 
-    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+    def formula(self, request: FormulaText) -> dict[str, Any]:
         """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more. Raises WorkerDied."""
         with self._lock:
             return _tried_twice(self.worker, partial(self.worker.evaluate, request))
@@ -123,10 +124,10 @@ def _tried_twice(worker: Worker, request: Callable[[], T]) -> T:
 
 
 def with_compiled(
-    compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
-) -> dict[str, Any]:
+    compiler: Compiler | None, header: Mapping[str, Any], request: CallAsk, program: bytes, ask: Ask
+) -> Mapping[str, Any]:
     """Return the header (facts about the program), with the compiler's answer if the program ran."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)
-    return header if made is None else header | {"compiled": (made, str(compiler.on))}
+    return header if made is None else {**header, "compiled": (made, str(compiler.on))}

@@ -29,6 +29,7 @@ from grader.judging.kinds.kind import is_blank
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 from grader.sandbox.worker import WorkerDied
+from grader.wire.messages import CallAsk, FormulaText
 
 NOTHING = Reply(Fault("missing", "nothing was handed in for this exercise"))
 
@@ -99,8 +100,8 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
     cost.tracing += found.cpu
     cost.hung = max(cost.hung, found.hung)
     replies = dict(zip(asked, found.each, strict=True))
-    programs = {(ask.exercise, ask.program): reply for ask, reply in replies.items() if isinstance(ask.of, Call)}
-    every = {ask: replies[ask] if ask in replies else programs[ask.exercise, ask.program] for ask in asks}
+    programs = {(ask.exercise, ask.program_key): reply for ask, reply in replies.items() if isinstance(ask.of, Call)}
+    every = {ask: replies[ask] if ask in replies else programs[ask.exercise, ask.program_key] for ask in asks}
     return Trace(every, found.notes, found.files)
 
 
@@ -128,10 +129,10 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
         if ask.hidden_inputs and isinstance(ask.of, Call):
-            repeats.setdefault((ask.exercise, ask.program), []).append(ask)
+            repeats.setdefault((ask.exercise, ask.program_key), []).append(ask)
     runs, found = Runs(workers, trace.files, cost), dict[Ask, Finding]()
     for ask in traced_of(asks):
-        again = repeats.pop((ask.exercise, ask.program), []) if isinstance(ask.of, Call) else []
+        again = repeats.pop((ask.exercise, ask.program_key), []) if isinstance(ask.of, Call) else []
         found |= runs.findings([ask, *again], trace.replies[ask])
     return [Answered(ask, found[ask]) for ask in asks]
 
@@ -174,9 +175,10 @@ def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
         return finding
     if not isinstance(raw, str):
         return Finding(outcomes=[Outcome(value={"problem": "write the formula as a text in quotes"})])
-    request = {"text": raw[: LONGEST + 1], "names": list(answer.symbols), "points": points_of(answer.symbols)}
+    names, points = list(answer.symbols), points_of(answer.symbols)
+    request: FormulaText = {"text": raw[: LONGEST + 1], "names": names, "points": points}
     try:
-        found: dict[str, Any] = workers.formula(request)
+        found: Mapping[str, Any] = workers.formula(request)
     except WorkerDied as died:
         if died.ours:
             why = "the grader failed while it evaluated this formula; this answer needs review"
@@ -224,7 +226,7 @@ class Runs:
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
         """Run a program, if its result is not in the cache. If two workers die, return a fault."""
-        request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
+        request, store, seconds = ask.for_runner(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trial = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
@@ -241,7 +243,7 @@ class Runs:
         except WorkerDied as died:
             return Finding(fault=run_fault(died, seconds))
 
-    def _elsewhere(self, ask: Ask, observation: Observation, request: dict[str, Any], program: bytes) -> Observation:
+    def _elsewhere(self, ask: Ask, observation: Observation, request: CallAsk, program: bytes) -> Observation:
         """Return ``observation`` with the program's results on real devices and, if measured, its times on them."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
@@ -262,7 +264,7 @@ class Trial:
 
     workers: Workers
     ask: Ask
-    request: dict[str, Any]
+    request: CallAsk
     program: bytes
     cost: Cost
 

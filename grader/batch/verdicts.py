@@ -156,7 +156,7 @@ class ProgramFindings:
     """The findings (observations, outcomes, faults) of the reference or of a misconception.
 
     Attributes:
-        findings: findings by the key of the request (``Ask.same``).
+        findings: findings by the key of the request (``Ask.answer_key``).
         judged: cached results of ``References.judged``, by the keys of the requests.
     """
 
@@ -189,21 +189,21 @@ class References:
         if misconception is not None:
             asks = [a for a in asks if a.task == getattr(misconception.of, "name", "")]
         with found.lock:
-            if left := [a for a in asks if a.same not in found.findings]:
+            if left := [a for a in asks if a.answer_key not in found.findings]:
                 name = f"{exercise.id}.py"
                 source = Source(name, (Chunk(name, reference_source(exercise, {}, misconception)),))
                 answered, _ = collect(workers.without_devices(), source, left)
-                found.findings |= {a.ask.same: a.finding for a in answered}
-            return [Answered(a, found.findings[a.same]) for a in asks]
+                found.findings |= {a.ask.answer_key: a.finding for a in answered}
+            return [Answered(a, found.findings[a.answer_key]) for a in asks]
 
     def judged(self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]) -> Judged:
         """Return the answers of a submission with this misconception in one task and right solutions in all others."""
         found = self._of(exercise, misconception)
-        key = tuple(ask.same for ask in asks)
+        key = tuple(ask.answer_key for ask in asks)
         if key not in found.judged:
             others = [ask for ask in asks if ask.task != misconception.of.name]
             right = self.answered(exercise, None, others, workers)
-            by_ask = {a.ask.same: a for a in (*right, *self.answered(exercise, misconception, asks, workers))}
+            by_ask = {a.ask.answer_key: a for a in (*right, *self.answered(exercise, misconception, asks, workers))}
             found.judged[key] = Judged([by_ask[same] for same in key if same in by_ask])
         return found.judged[key]
 
@@ -211,7 +211,7 @@ class References:
         """Keep answers of a solution with this misconception (None: the reference), so that it need not run again."""
         found = self._of(exercise, misconception)
         with found.lock:
-            found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.hidden_inputs}
+            found.findings |= {a.ask.answer_key: a.finding for a in answered if not a.ask.hidden_inputs}
 
     def findings(self, name: str) -> Iterator[Finding]:
         """Yield all findings so far about the programs of an exercise's reference and misconceptions."""

@@ -257,7 +257,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
         if first is not None and not page.failed_on and not group.ask.hidden_inputs:
             page = _failing(page, group, first, f"{asked}, run {first + 1}: {decided[first]}")
     programs = [a for group in groups for a in group.each if not a.ask.hidden_inputs and isinstance(a.ask.of, Call)]
-    once = {a.ask.program: a for a in programs}
+    once = {a.ask.program_key: a for a in programs}
     return replace(page, runs=runs, facts=[facts_of(a, Wanted()) for a in once.values()])
 
 

@@ -33,6 +33,17 @@ from grader.judging.plan import Ask
 from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
+from grader.wire.messages import (
+    GARBAGE,
+    IDLE,
+    TIMEOUT,
+    WORKER_ENDED,
+    CallAsk,
+    FormulaText,
+    SourceCode,
+    TraceFrame,
+    TracerAsk,
+)
 
 GIVEN_UP = Reply(
     Fault(
@@ -43,7 +54,7 @@ GIVEN_UP = Reply(
 
 @dataclass(frozen=True)
 class Ended:
-    """The reason why a child process ended (``how``), and whether the child had loaded the source."""
+    """How a child process ended (see ``wire.messages``), and whether the child had loaded the source."""
 
     loaded: bool
     how: str
@@ -97,7 +108,7 @@ class Children:
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
         """Record faults for requests that are not tried again. ``left``: the requests that the child did not answer."""
-        seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
+        seconds, late = self._limits.trace_seconds, ended.how in (TIMEOUT, IDLE)
         self._hung += late
         if not ended.loaded:
             self._failed_loads += 2 if late else 1
@@ -120,8 +131,10 @@ class Children:
             if i not in self._replies and ask.exercise == hung.exercise:
                 self._replies[i] = Reply(fault if ask.task == hung.task else other)
 
-    def _request(self, ask: Ask) -> dict[str, Any]:
-        return ask.for_tracer([]) | {"after": dict(self._source.ends).get(ask.exercise)}
+    def _request(self, ask: Ask) -> TracerAsk:
+        request = ask.for_tracer([])
+        request["after"] = dict(self._source.ends).get(ask.exercise)
+        return request
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
         """Send the chosen requests (numbers in the list of all requests) to one child, and keep the child's replies."""
@@ -129,10 +142,10 @@ class Children:
         try:
             with closing(self._frames(chosen)) as found:
                 for frame, blobs in found:
-                    if frame.get("from") == "worker":
+                    if frame["from"] == "worker":
                         self._cpu += float(frame.get("cpu", 0))
                         # If the child never started, the worker is the cause.
-                        return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
+                        return Ended(loaded, str(frame.get("end", GARBAGE)) if started else WORKER_ENDED)
                     # The keeper process, which starts the child, names the kind of the message in "taken". Do not guess
                     # the kind from the message's keys, because learner code may forge a message with the keys of
                     # several kinds. The keeper accepts each kind once, and in order. Otherwise learner code could send
@@ -147,15 +160,15 @@ class Children:
                         i = left.pop(0)
                         self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:
-            return Ended(loaded, "worker")
-        return Ended(loaded, "garbage")
+            return Ended(loaded, WORKER_ENDED)
+        return Ended(loaded, GARBAGE)
 
-    def _frames(self, chosen: Sequence[int]) -> Generator[tuple[dict[str, Any], list[bytes]], None, None]:
+    def _frames(self, chosen: Sequence[int]) -> Generator[tuple[TraceFrame, list[bytes]], None, None]:
         """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
 
         When the child first sleeps, the grader may begin with one more submission (``Turns.asleep``).
         """
-        source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
+        source: SourceCode = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
         shown, hidden = ([self._request(a) for a in asked if a.hidden_inputs is late] for late in (False, True))
         with ExitStack() as until_end:
@@ -224,15 +237,15 @@ class Workers:
         """
         return Children(self.tracer, self.limits, source, asks, seconds, hung, self.while_asleep).answer()
 
-    def run(self, ask: Ask, request: dict[str, Any], program: bytes) -> RunReply:
+    def run(self, ask: Ask, request: CallAsk, program: bytes) -> RunReply:
         """Run a program on the inputs of a request. Raises WorkerDied."""
         return RunReply(*self._runner_of(ask).run(request, program, ask, self.while_asleep))
 
-    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+    def formula(self, request: FormulaText) -> Mapping[str, Any]:
         """Evaluate a formula, see ``common.formulas.answer``. Raises WorkerDied."""
         return self.runners[0].formula(request)
 
-    def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
+    def changed(self, ask: Ask, request: CallAsk, program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with changed operations, and return how much its results change. Raises WorkerDied.
 
         ``poison``: the kind and the numbers of the operations, see ``runner.poison.moved``.

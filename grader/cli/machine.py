@@ -92,12 +92,14 @@ def graded_right(course: Course, isolation: str) -> MachineCheck:
 
 def count_devices(devices: int) -> MachineCheck:
     """Test whether this machine can simulate the number of devices that the course needs."""
-    source = {"name": "probe.py", "chunks": [["probe.py", "import jax\ndef count(): return jax.device_count()\n"]]}
-    ask = {"kind": "function", "task": "count", "cases": [{"dict": []}]}
+    text = "import jax\ndef count(): return jax.device_count()\n"
     found = 0
     with Worker("trace", "none", devices, Limits()) as worker:
         try:
-            for frame, _ in worker.trace(source, [ask]):
+            for frame, _ in worker.trace(
+                {"name": "probe.py", "chunks": [["probe.py", text]]},
+                [{"kind": "function", "task": "count", "cases": [{"dict": []}]}],
+            ):
                 for value in frame.get("body", {}).get("values", []):
                     found = value.get("value", 0)
         except WorkerDied as died:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from grader.common.syntax import expression, parsed
+from grader.wire.messages import FormulaText, RunnerAnswer
 
 LONGEST, MOST_PARTS, POINTS = 500, 300, 32
 """Limits of a formula's characters and syntax nodes, and the number of points at which values are compared."""
@@ -89,12 +90,8 @@ def evaluate(text: str, names: Sequence[str], points: Sequence[Sequence[float]])
     return values.tolist()
 
 
-def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Evaluate the formula of a JSON request. Return ``{"values": ...}``, or ``{"problem": one line}``.
-
-    Args:
-        request: has the keys ``text`` (the formula), ``names`` (its symbols) and ``points`` (values of the symbols).
-    """
+def answer(request: FormulaText) -> RunnerAnswer:
+    """Evaluate the formula of a request. Return ``{"values": ...}``, or ``{"problem": one line}``."""
     try:
         return {"values": evaluate(request["text"], request["names"], request["points"])}
     except BadFormula as error:

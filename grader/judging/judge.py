@@ -106,15 +106,15 @@ class Together:
 def together(check: Check, answered: list[Answered]) -> list[Together]:
     """Return the groups of answers that a check's function gets, in the order of the asks (requests to a submission).
 
-    In a group, all answers have equal settings, such as the mesh (see ``Ask.among``). If the submission got no ask for
-    one of the check's calls, for example because learners cannot try this call, the result is [].
+    In a group, all answers have equal settings, such as the mesh (see ``Ask.group_key``). If the submission got no ask
+    for one of the check's calls, for example because learners cannot try this call, the result is [].
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
     found: dict[tuple, dict[int, list[Answered]]] = {}
     calls = {id(call) for call in check.calls}
     for answer in (a for a in answered if id(a.ask.of) in calls):
-        found.setdefault(answer.ask.among(check.every_mesh), {}).setdefault(id(answer.ask.of), []).append(answer)
+        found.setdefault(answer.ask.group_key(check.every_mesh), {}).setdefault(id(answer.ask.of), []).append(answer)
     complete = [of for of in found.values() if len(of) == len(calls)]
     return [Together(check, tuple(tuple(of[id(call)]) for call in check.calls)) for of in complete]
 
@@ -321,8 +321,8 @@ def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
     found = [j for j in routes(observation.operations) if sum(map(len, j.holds)) <= MAX_HELD]
-    about = ask.for_tracer([])
-    names = [argument["name"] for argument in about["args"] + about["cotangents"]]
+    about = ask.for_runner([])
+    names = [argument["name"] for argument in (*about["args"], *about["cotangents"])]
     lines = [p for p in pipelines(observation.operations, names) if sum(map(len, p.ticks)) <= MAX_HELD]
     shown = [("rounds", route) for route in found[:MAX_ROUTES]] + [("ticks", p) for p in lines[:MAX_ROUTES]]
     return [{"title": f"actual {kind}", "mesh": mesh, kind: _plain(asdict(one))} for kind, one in shown]

@@ -24,8 +24,8 @@ def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -
 
     The second finding of a pair is None if the second program got no equal request.
     """
-    others = {answer.ask.same: answer.finding for answer in other}
-    return [(a.finding, others.get(a.ask.same)) for a in one if a.ask.task == task]
+    others = {answer.ask.answer_key: answer.finding for answer in other}
+    return [(a.finding, others.get(a.ask.answer_key)) for a in one if a.ask.task == task]
 
 
 def likeness(pairs: Pairs) -> tuple[bool, ...]:

@@ -22,6 +22,7 @@ from grader import declared
 from grader.declared import AuthorError
 from grader.exercise import Array, Call, Cases, Check, Exercise, Quantity, Question
 from grader.wire.frames import encode, widened
+from grader.wire.messages import Argument, CallAsk, Cotangent, TracerAsk
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
 PUBLIC_SEED = "public"  # The public seed, with which anyone may draw inputs.
@@ -65,24 +66,27 @@ class Ask:
     def task(self) -> str:
         return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
-    def for_tracer(self, files: list[str]) -> dict[str, Any]:
+    def for_tracer(self, files: list[str]) -> TracerAsk:
         """Return the ask as JSON, for the process that runs learner code. ``files``: names of the learner's files.
 
         The JSON of a call has shapes, dtypes and specs, but no values. The JSON of a plain function has its argument
         sets.
         """
         if isinstance(self.of, Question):
-            return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
+            if isinstance(self.of.answer, Quantity):
+                return {"kind": "number", "task": self.task}
+            return {"kind": "answer", "task": self.task}
         if isinstance(self.of, Cases):
             return {"kind": "function", "task": self.task, "cases": self.encoded}
-        return self._of_call_for_tracer(self.of, files)
+        return self.for_runner(files)
 
-    def _of_call_for_tracer(self, call: Call, files: list[str]) -> dict[str, Any]:
+    def for_runner(self, files: list[str]) -> CallAsk:
+        """Return the ask, which must be for a call, as JSON for the process that runs the call's program."""
+        call = self.of
+        assert isinstance(call, Call)
         args = [leaf for name, tree in call.args.items() for leaf in leaves(tree, name)]
-        cotangents = [array for array in flat(call.cotangent) if array is not None]
-        flags = {"timing": call.timing is not None, "compared": self.compared}
-        return {
-            "kind": call.task.kind,
+        asked: CallAsk = {
+            "kind": "body" if call.task.kind == "body" else "array",
             "task": self.task,
             "mesh": dict(self.mesh),
             "args": [_argument(name, array, self.dims) for name, array in args],
@@ -90,10 +94,7 @@ class Ask:
             "static": {k: encode(v) for k, v in self.static.items()},
             "returns": encode(call.names),
             "wrt": [leaf for name in call.wrt for leaf, _ in leaves(call.args[name], name)],
-            "cotangents": [
-                _argument("cotangent", array, self.dims) | {"of": of}
-                for of, array in zip(call.pulled, cotangents, strict=True)
-            ],
+            "cotangents": _cotangents(call, self.dims),
             "steps": call.steps,
             "fed": _fed(call),
             "out_specs": encode(_out_specs(call)) if call.task.kind == "body" else None,
@@ -101,22 +102,26 @@ class Ask:
             "axis_types": call.task.axis_types,
             "platform": "cpu",
             "files": files,
-            **{name: True for name, is_set in flags.items() if is_set},
         }
+        if call.timing is not None:
+            asked["timing"] = True
+        if self.compared:
+            asked["compared"] = True
+        return asked
 
     @property
-    def program(self) -> tuple:
+    def program_key(self) -> tuple:
         """A key for the program that answers the ask. One program answers all asks (requests) with equal keys."""
         static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
 
     @property
-    def same(self) -> tuple:
+    def answer_key(self) -> tuple:
         """A key for the answer to the ask. Asks (requests) with equal keys get equal answers."""
-        return self.hidden_inputs, self.program if isinstance(self.of, Call) else id(self.of), self.digest
+        return self.hidden_inputs, self.program_key if isinstance(self.of, Call) else id(self.of), self.digest
 
-    def among(self, every_mesh: bool) -> tuple:
+    def group_key(self, every_mesh: bool) -> tuple:
         """Return a key for grouping asks (requests). One run of a check's function gets the answers of one group.
 
         ``every_mesh``: True if the check compares all meshes in one run.
@@ -167,7 +172,7 @@ def _fed(call: Call) -> list[list[Any]]:
     return [[at, result.feeds] for at, result in enumerate(results) if result.feeds is not None]
 
 
-def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any]:
+def _argument(name: str, array: Array, dims: Mapping[str, int]) -> Argument:
     spec = [list(e) if isinstance(e, tuple) else e for e in array.spec]
     return {
         "name": name,
@@ -175,6 +180,11 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
         "dtype": array.dtype,
         "spec": {"spec": [{"tuple": e} if isinstance(e, list) else e for e in spec]},
     }
+
+
+def _cotangents(call: Call, dims: Mapping[str, int]) -> list[Cotangent]:
+    arrays = [array for array in flat(call.cotangent) if array is not None]
+    return [{**_argument("cotangent", a, dims), "of": of} for of, a in zip(call.pulled, arrays, strict=True)]
 
 
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:

@@ -29,15 +29,16 @@ from grader.learner.surroundings import mesh_contexts_left, mesh_is_set, time_li
 from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode, is_spec
 from grader.wire.limits import MAX_TEXT
 from grader.wire.meshes import make_mesh
+from grader.wire.messages import Argument, CallAsk, CaseOutcome, ChildMessage, FaultData, TracerAsk
 from grader.wire.text import closest, describe_load
 from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
 
-Reply = tuple[dict[str, Any], list[bytes]]
+Reply = tuple[ChildMessage, list[bytes]]
 MAX_COMPOSED, MAX_ENTRIES = 4, 64
 """Limits on the nesting levels of a composed answer, and on the entries of one part."""
 
 
-def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
+def answer(ask: TracerAsk, program: LoadedSource, seconds: float) -> Reply:
     """Answer one ask (a request of the grader). Return a dict with one key, and a list of byte strings.
 
     The key is one of:
@@ -74,7 +75,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
         return {"fault": fault_of(error, program.files, seconds, mesh)}, []
 
 
-def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
+def mesh_of(ask: CallAsk, *, traced_only: bool = False) -> Any:
     """Return the mesh for an ask (a request of the grader).
 
     If there are too few devices, return an AbstractMesh for a timing call or if ``traced_only`` is True. Otherwise,
@@ -83,7 +84,7 @@ def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
-def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
+def missing(name: str, found: Any, program: LoadedSource) -> FaultData:
     """Return the fault (an error as data) for learner code that does not define the function ``name``.
 
     ``found`` is the learner's object of this name, which is not a function; None if there is none.
@@ -104,7 +105,7 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 # -- programs ---------------------------------------------------------------------------------
 
 
-def traced(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
+def traced(task: Callable, ask: CallAsk, program: LoadedSource) -> bytes:
     """Trace ``task``, which may inspect traced arrays (see ``looks``). Return the program as MLIR bytecode."""
     task = on_leaves(task, ask)
     # Learner code cannot see values in two cases: a task of the kind "body" (the body of a shard_map) is always traced,
@@ -119,7 +120,7 @@ def traced(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
     return looks.settled(task, static, arguments, program.files, lambda watched: lower(watched, ask))
 
 
-def lower(task: Callable, ask: dict[str, Any]) -> bytes:
+def lower(task: Callable, ask: CallAsk) -> bytes:
     """Trace ``task`` with the mesh, the shapes and the PartitionSpecs in ``ask`` (a request of the grader).
 
     ``task`` takes a flat list of arrays, like the functions that ``on_leaves`` returns. Return the StableHLO module as
@@ -127,7 +128,7 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
     """
     mesh = mesh_of(ask)
 
-    def abstract(arg: dict[str, Any]) -> jax.ShapeDtypeStruct:
+    def abstract(arg: Argument) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(
             tuple(arg["shape"]), jax.numpy.dtype(arg["dtype"]), sharding=NamedSharding(mesh, decode(arg["spec"]))
         )
@@ -158,7 +159,7 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
 # -- plain values ------------------------------------------------------------------------------
 
 
-def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> dict[str, Any]:
+def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> CaseOutcome:
     """Call a plain function (a task that is not traced). Return its result under the key ``value``.
 
     If the function raises an exception, return the keys ``error``, ``kinds``, ``message`` and ``line``. ``kinds`` has
@@ -227,7 +228,7 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
     return str(value)[:MAX_TEXT] if isinstance(value, str) else raw_answer(value)
 
 
-def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
+def on_leaves(task: Callable, ask: CallAsk) -> Callable:
     """Wrap ``task`` so that it takes and returns arrays in flat order instead of trees (dicts, tuples) of arrays.
 
     If the exercise declares a tree for the result, the wrapper raises Misfit for a result with another structure.
@@ -253,7 +254,7 @@ def _as_declared(result: Any, returns: Any) -> list[Any]:
     return found
 
 
-def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
+def with_gradients(fn: Callable, ask: CallAsk) -> Callable:
     """Return a function ``(*args, *cotangents) -> (*results, *gradients)`` that calls and differentiates ``fn``.
 
     Results for which ``ask`` has no cotangent are not differentiated.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from jaxlib.mlir.dialects import builtin, mhlo  # noqa: F401  imported once, before the children fork
@@ -14,6 +14,7 @@ from grader.learner.answering import Reply
 from grader.learner.loading import load
 from grader.learner.surroundings import prepare, tolerant_jax
 from grader.wire import frames
+from grader.wire.messages import SourceCode, TracerAsk
 
 __all__ = ["answer", "prepare"]
 
@@ -25,19 +26,20 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
         read: a function that returns the next n bytes of the input. The first frame (message) of the input has the
             source, and each later frame has a list of asks.
         stream: the output. The messages are ``started`` (requests the source), ``loaded`` (the source has run), and a
-            numbered answer for each ask.
+            numbered answer for each ask (see ``wire.messages.ChildMessage``).
         seconds: limit of CPU time for each ask, and for each chunk of the source (a file, or a cell of a notebook).
     """
     _hide_grader()
 
-    def say(body: dict[str, Any], blobs: list[bytes] | None = None) -> None:
+    def say(body: Mapping[str, Any], blobs: list[bytes] | None = None) -> None:
         stream.write(frames.pack(body, blobs or []))
         stream.flush()
 
     with tolerant_jax():
         say({"started": True})
-        source, texts = frames.read_frame(read)
-        source["chunks"] = [[name, text.decode()] for name, text in zip(source["chunks"], texts, strict=True)]
+        header, texts = frames.read_frame(read)
+        chunks = [[name, text.decode()] for name, text in zip(header["chunks"], texts, strict=True)]
+        source: SourceCode = {"name": header["name"], "chunks": chunks}
         program = load(source, seconds)
         say({"loaded": True, "faults": program.faults[:20]})
         hung: dict[str, Reply] = {}  # a task that hangs on one mesh is not tried on other meshes
@@ -48,7 +50,7 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
             say({"number": number} | body, blobs)
 
 
-def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
+def _asks(read: Callable[[int], bytes]) -> Iterator[TracerAsk]:
     while True:
         try:
             stage, _ = frames.read_frame(read)

@@ -13,6 +13,7 @@ from jax.sharding import AxisType, Mesh
 from grader.learner.absent import NotInstalled
 from grader.learner.looks import ValueDependent
 from grader.learner.surroundings import TimeLimit
+from grader.wire.messages import FaultData
 from grader.wire.text import one_line
 from grader.wire.trees import Misfit
 
@@ -31,7 +32,7 @@ NEEDS_VALUES = (
 )
 
 
-def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | None = None) -> dict[str, Any]:
+def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | None = None) -> FaultData:
     """Return a fault: an error's kind, its type, one line of text, and the line and file of learner code.
 
     Args:

@@ -17,6 +17,7 @@ import jax
 from grader.learner.absent import NotInstalled, StandIn, guarded_lines, stood_in
 from grader.learner.faults import fault_of
 from grader.learner.surroundings import mesh_contexts_left, mesh_is_set, time_limit
+from grader.wire.messages import LoadFault, SourceCode, TracerAsk
 
 MASK_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
@@ -36,7 +37,7 @@ class LoadedSource:
         sys.modules["submission"] = module  # ``dataclasses`` looks up a class's module in sys.modules
         self.space: dict[str, Any] = module.__dict__
         self.states: dict[str, tuple[dict[str, Any], bool]] = {}
-        self.faults: list[dict[str, Any]] = []
+        self.faults: list[LoadFault] = []
         self.files: dict[str, str] = {}
 
     @contextlib.contextmanager
@@ -46,8 +47,10 @@ class LoadedSource:
         def note(module: str, line: int, chunk: str) -> None:
             known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
             if not known:
-                about = {"message": module, "type": module, "line": line, "file": chunk, "chunk": chunk}
-                self.faults.append({"kind": "absent"} | about)
+                about: LoadFault = {
+                    "kind": "absent", "message": module, "type": module, "line": line, "file": chunk, "chunk": chunk,
+                }  # fmt: skip
+                self.faults.append(about)
 
         def guarded(chunk: str, line: int) -> bool:
             return chunk not in self.files or line in guarded_lines(self.files[chunk])
@@ -55,7 +58,7 @@ class LoadedSource:
         with stood_in(self.space, note, guarded):
             yield
 
-    def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
+    def state_for(self, ask: TracerAsk) -> tuple[dict[str, Any], bool] | None:
         """Return the namespace in which to answer ``ask`` (a grader's request), and whether a mesh was set in it.
 
         ``ask["after"]`` names the last notebook cell that calls ``check`` for the exercise. Return the namespace after
@@ -71,8 +74,8 @@ class LoadedSource:
         return self.states[next(n for n in names[names.index(after) :] if self.states[n][0].get(ask["task"]) is last)]
 
 
-def load(source: dict[str, Any], seconds: float) -> LoadedSource:
-    """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
+def load(source: SourceCode, seconds: float) -> LoadedSource:
+    """Execute the chunks of a source in one namespace.
 
     As in a notebook, definitions before an error remain, and later chunks still run. Call this function only inside the
     context manager ``tolerant_jax``.
@@ -88,7 +91,7 @@ def load(source: dict[str, Any], seconds: float) -> LoadedSource:
                 with time_limit(seconds):
                     _execute(text, name, program, seconds)
             except BaseException as error:  # BaseException, to catch SystemExit and KeyboardInterrupt as well
-                program.faults.append(fault_of(error, program.files, seconds) | {"chunk": name})
+                program.faults.append({**fault_of(error, program.files, seconds), "chunk": name})
             last = name == source["chunks"][-1][0]
             program.states[name] = dict(program.space) if last else as_they_are(program.space), mesh_is_set()
     return program
@@ -128,7 +131,7 @@ def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> Non
         try:
             return exec(rest, program.space)
         except NotInstalled as error:
-            program.faults.append(fault_of(error, program.files, seconds) | {"chunk": name})
+            program.faults.append({**fault_of(error, program.files, seconds), "chunk": name})
             at = next((line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == name), 0)
             body = ast.parse(text).body
             left = [s for s in body if s.lineno > at]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from grader.runner.admission import ProgramRefused, walk
 from grader.runner.program import Program
 from grader.wire.frames import decode, dtype_of
 from grader.wire.limits import MAX_MEMORY
+from grader.wire.messages import Argument, RunnerAnswer
 from grader.wire.text import one_line, without_marks
 
 MAX_STAND_INS = 64
@@ -49,12 +50,12 @@ class CannotRun(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Executable:
-    """A compiled program for a mesh. ``about``: facts from the compiled program, such as its memory."""
+    """A compiled program for a mesh. ``about``: the facts of the compiled program, for the answer to the grader."""
 
     call: Any
     mesh: Any
     shardings: list[NamedSharding]
-    about: dict[str, Any]
+    about: RunnerAnswer
 
 
 class LRUCache(Generic[T]):
@@ -84,7 +85,7 @@ class LRUCache(Generic[T]):
 _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
-def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
+def compiled_on(mesh: Any, program: Program, arguments: Sequence[Argument], found: facts.Facts) -> Executable:
     """Compile a program for simulated devices, and find the collectives that the compiler adds.
 
     Args:
@@ -102,14 +103,15 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
         compiled = compiled_for(program, module, arguments, shardings, quickly)
     memory = checked_memory(compiled, mesh.size)
     text = compiled.as_text() or ""
-    about = {"memory": memory, "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, sizes, marked)]}
+    added = [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, sizes, marked)]
+    about: RunnerAnswer = {"memory": memory, "added": added}
     if found.flops is None or found.dot_flops is None:
         cost = hlo.compiled_cost(text)
         about |= {"compiled_flops": dataclasses.asdict(cost.flops), "compiled_dots": dataclasses.asdict(cost.dots)}
     return Executable(compiled, mesh, shardings, about)
 
 
-def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Executable:
+def compiled_elsewhere(mesh: Any, program: Program, arguments: Sequence[Argument], exact: bool) -> Executable:
     """Compile a program for accelerators or for devices of several processes, with XLA's default options.
 
     Args:
@@ -135,7 +137,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
 def compiled_for(
     program: Program,
     module: Any,
-    arguments: list[dict[str, Any]],
+    arguments: Sequence[Argument],
     shardings: list[NamedSharding],
     compile_: Callable[[Any], Any],
 ) -> Any:
@@ -159,7 +161,7 @@ def quickly(lowered: Any) -> Any:
                 raise
 
 
-def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
+def standing_in(module: Any, program: Program, arguments: Sequence[Argument], shardings: list[NamedSharding]) -> Any:
     """Return ``module`` in the form of a result of ``jax.jit(...).lower(...)``, which JAX can compile."""
     key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
@@ -168,7 +170,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
     return lowered
 
 
-def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
+def lowered_stand_in(program: Program, arguments: Sequence[Argument], shardings: list[NamedSharding]) -> Any:
     """Lower a placeholder with the program's shapes, dtypes and shardings, and delete the placeholder's MLIR module."""
 
     def same_results(*_: Any) -> tuple:

@@ -29,6 +29,7 @@ from grader.runner.program import Program, canonical
 from grader.wire.frames import dtype_of, is_inexact, pack_array, unpack_array
 from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_OUTPUT, MAX_PAPER_ARRAY
 from grader.wire.meshes import make_mesh, mesh_on
+from grader.wire.messages import Argument, CallAsk, ResultArray, RunnerAnswer, RunRequest
 from grader.wire.operations import to_text
 from grader.wire.text import one_line
 
@@ -45,10 +46,10 @@ class Steps:
     fed: Mapping[int, int]
 
     @classmethod
-    def of(cls, ask: Mapping[str, Any]) -> Steps:
+    def of(cls, ask: CallAsk) -> Steps:
         return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
 
-    def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, program: Program, arguments: Sequence[Argument]) -> None:
         """Raise ProgramRefused if a result in ``fed`` is missing or does not fit.
 
         A result fits if it has the shape and dtype of the argument that it becomes.
@@ -69,7 +70,7 @@ MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
 MAX_READ = 64
 
-Reply = tuple[dict[str, Any], list[bytes]]
+Reply = tuple[RunnerAnswer, list[bytes]]
 P = ParamSpec("P")
 
 
@@ -107,7 +108,7 @@ def with_faults(run: Callable[P, Reply]) -> Callable[P, Reply]:
 
 
 @with_faults
-def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
+def execute(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     """Execute a program once for each list of inputs, and read its facts.
 
     Args:
@@ -121,13 +122,13 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
         The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the
         JSON has only a ``fault``. An exception means that the grader is at fault.
     """
-    arguments = ask["args"] + ask["cotangents"]
+    arguments = [*ask["args"], *ask["cotangents"]]
     looked = read_program(ask, code)
     program, found = looked.program, looked.facts
     if "timing" in ask:
         flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
         collectives = [dataclasses.asdict(c) for c in found.collectives]
-        return _facts_of(looked, collectives, flops, dots) | {"memory": 0, "outputs": []}, []
+        return {**_facts_of(looked, collectives, flops, dots), "memory": 0, "outputs": []}, []
     steps = Steps.of(ask)
     steps.check(program, arguments)
     needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
@@ -140,19 +141,11 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
         )
 
     header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
-    collectives = [*(dataclasses.asdict(c) for c in found.collectives), *header["added"]]
-    if len(collectives) > MAX_COLLECTIVES:
-        raise ProgramRefused(
-            f"the program has more than {MAX_COLLECTIVES:,} collectives "
-            "(each call of a function counts its collectives again); use lax.fori_loop or lax.scan"
-        )
-    flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
-    dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
-    return header | _facts_of(looked, collectives, flops, dots), blobs
+    return {**header, **_facts_of(looked, *_with_compiled(found, header))}, blobs
 
 
 @with_faults
-def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
+def values(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
     The grader judges only the values. So this function ignores the collectives that the compiler adds. It limits the
@@ -166,7 +159,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         belongs to this process, its position on the mesh. ``matmuls``: whether the program has matmuls or
         convolutions.
     """
-    arguments = ask["args"] + ask["cotangents"]
+    arguments = [*ask["args"], *ask["cotangents"]]
     program = canonical(code, ask["mesh"], arguments, set(ask["files"]))
     steps = Steps.of(ask)
     steps.check(program, arguments)
@@ -177,11 +170,11 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         return {"outputs": [], "devices": [], "matmuls": False}, []
     compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
     header, blobs = outputs_of(compiled, inputs, steps)
-    return header | {"devices": here}, blobs
+    return {**header, "devices": here}, blobs
 
 
 @with_faults
-def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
+def times(ask: CallAsk, code: bytes, rounds: int, calls: int) -> Reply:
     """Time a program on the devices of this process and of the processes that ``join`` connected to it.
 
     The arguments are made on the devices. On a CPU, the grader limits the program's memory; on other devices, only the
@@ -190,7 +183,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     The reply's ``seconds`` has one number for each of ``rounds`` rounds. The number is the mean time of the round's
     ``calls`` calls, in seconds.
     """
-    arguments = ask["args"] + ask["cotangents"]
+    arguments = [*ask["args"], *ask["cotangents"]]
     seconds: list[float] = []
     program = canonical(code, ask["mesh"], arguments, set(ask["files"]), MAX_PAPER_ARRAY)
     mesh = mesh_on(jax.devices(), ask["mesh"])
@@ -213,7 +206,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     return {"seconds": seconds}, []
 
 
-def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
+def _drawn(about: Argument, sharding: NamedSharding) -> Any:
     """Return an argument with which to time a program: floats from -1 to 1, or integers 0.
 
     The integer 0 is a valid index of every array.
@@ -230,11 +223,27 @@ def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
     return jax.jit(draw, out_shardings=sharding)()
 
 
-def fault(kind: str, message: str, line: int | None = None, file: str = "") -> dict[str, Any]:
+def fault(kind: str, message: str, line: int | None = None, file: str = "") -> RunnerAnswer:
     return {"fault": {"kind": kind, "message": message, "line": line, "file": file, "type": ""}}
 
 
-def _facts_of(looked: Read, collectives: list[dict], flops: dict, dots: dict) -> dict[str, Any]:
+def _with_compiled(found: facts.Facts, header: Mapping[str, Any]) -> tuple[list[dict], dict, dict]:
+    """Return a program's collectives, its FLOPs and the FLOPs of its matmuls as JSON.
+
+    ``header``: has the facts of the compiled program.
+    """
+    collectives = [*(dataclasses.asdict(c) for c in found.collectives), *header["added"]]
+    if len(collectives) > MAX_COLLECTIVES:
+        raise ProgramRefused(
+            f"the program has more than {MAX_COLLECTIVES:,} collectives "
+            "(each call of a function counts its collectives again); use lax.fori_loop or lax.scan"
+        )
+    flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
+    dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
+    return collectives, flops, dots
+
+
+def _facts_of(looked: Read, collectives: list[dict], flops: dict, dots: dict) -> RunnerAnswer:
     """Return the facts of a program as JSON."""
     return {
         "collectives": collectives,
@@ -246,12 +255,12 @@ def _facts_of(looked: Read, collectives: list[dict], flops: dict, dots: dict) ->
     }
 
 
-def read_program(ask: dict[str, Any], code: bytes) -> Read:
+def read_program(ask: CallAsk, code: bytes) -> Read:
     """Return the result of ``read``, from a cache if possible."""
-    return _read.get(key_of(ask, [], code), lambda: read(ask, code, ask["args"] + ask["cotangents"]))
+    return _read.get(key_of(ask, [], code), lambda: read(ask, code, [*ask["args"], *ask["cotangents"]]))
 
 
-def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> Read:
+def read(ask: CallAsk, code: bytes, arguments: Sequence[Argument]) -> Read:
     """Return the canonical form of a program, its facts and its operations."""
     files = set(ask["files"])
     most = MAX_PAPER_ARRAY if "timing" in ask else MAX_ARRAY
@@ -262,7 +271,7 @@ def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> R
     return Read(program, found, None if graph is None else to_text(graph))
 
 
-def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
+def key_of(about: Mapping[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
     """Return the cache key of an execution: SHA-256 of the request, the program and all inputs."""
     parts = [repr(about).encode(), code]
     for one in inputs:
@@ -279,7 +288,7 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
         for out in run_steps(compiled, values, steps):
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
     one_of: dict[bytes, bytes] = {}  # devices often hold equal shards: keep one copy of each
-    return {"outputs": runs} | compiled.about, [one_of.setdefault(blob, blob) for blob in blobs]
+    return {"outputs": runs, **compiled.about}, [one_of.setdefault(blob, blob) for blob in blobs]
 
 
 def run_steps(compiled: Executable, values: Iterable[Any], steps: Steps, *more: Any) -> Iterator[Sequence[Any]]:
@@ -339,13 +348,13 @@ def join(address: str, processes: int, number: int) -> None:
     jax.distributed.initialize(address, processes, number)
 
 
-def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
+def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> ResultArray:
     """Return a result's shape, dtype and slice on each device of this process. Append the slices' data to ``blobs``."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
         raise ProgramRefused("the results of all devices and runs together are larger than 64 MiB")
     shards = {s.device: s for s in leaf.addressable_shards}
-    places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}
+    places = []
     for device in mesh.local_devices:
         shard = shards.get(device)
         if shard is None:
@@ -358,10 +367,10 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
             ) from error
         places.append([list(s.indices(n)[:2]) for s, n in zip(index, leaf.shape, strict=True)])
         blobs.append(pack_array(np.asarray(shard.data))[1])
-    return about | {"slices": places}
+    return {"shape": list(leaf.shape), "dtype": leaf.dtype.name, "slices": places}
 
 
-def unpack_inputs(header: dict[str, Any], blobs: list[bytes]) -> list[list[np.ndarray]]:
+def unpack_inputs(header: RunRequest, blobs: list[bytes]) -> list[list[np.ndarray]]:
     """Return one list of arrays per run, from the bytes that ``Worker.run_program`` packed."""
     rest = iter(blobs)
     return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]

@@ -28,6 +28,7 @@ from grader.runner.execution import Steps, run_steps, with_faults
 from grader.runner.program import OWN, Program
 from grader.wire.frames import decode, is_inexact, wide
 from grader.wire.meshes import make_mesh
+from grader.wire.messages import Argument, CallAsk, RunnerAnswer
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
@@ -37,12 +38,12 @@ SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}
 # times its largest magnitude, further sets are not tried.
 SALTS = 3
 NO_DEVICE = -1
-SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
+SCALAR: Argument = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
 
 @with_faults
 def moved(
-    ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
+    ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
 ) -> execution.Reply:
     """Return how much the results on the first set of inputs change if one operation returns replacement values.
 
@@ -56,7 +57,7 @@ def moved(
         each changed operation, the largest change of each result of each step. If the changed program cannot be
         compiled or run, the reply has only ``fault``.
     """
-    arguments = ask["args"] + ask["cotangents"]
+    arguments = [*ask["args"], *ask["cotangents"]]
     program = execution.read_program(ask, code).program
     steps = Steps.of(ask)
     steps.check(program, arguments)
@@ -65,7 +66,7 @@ def moved(
     return _distances(made, inputs[0], steps, numbers), []
 
 
-def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, numbers: Sequence[int]) -> dict:
+def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, numbers: Sequence[int]) -> RunnerAnswer:
     compiling.on_phase("executing")
     # Put the first step's arguments on the devices only once, because all runs use them.
     first = len(compiled.shardings) - 2
@@ -118,9 +119,7 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
     return float(np.max(np.nan_to_num(apart, nan=sys.float_info.max, posinf=sys.float_info.max), initial=0.0))
 
 
-def compiled(
-    mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
-) -> compiling.Executable:
+def compiled(mesh: dict[str, int], program: Program, arguments: Sequence[Argument], what: str) -> compiling.Executable:
     """Compile a copy of a program with two more arguments: the number of the operation to change, and the salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]

@@ -13,22 +13,17 @@ import resource
 import sys
 import sysconfig
 from collections.abc import Sequence
-from typing import Any
 
 from grader.sandbox.calls import install_filter
 from grader.wire.limits import MAX_OPEN
+from grader.wire.messages import TraceRequest
 
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_DUMPABLE = 4
 
 
-def give_up(about: dict[str, Any]) -> None:
-    """Confine this process permanently.
-
-    Args:
-        about: the header of the grader's request, with the fields ``limits``, ``scratch``, ``env``, ``tier`` and
-            ``packages``.
-    """
+def give_up(about: TraceRequest) -> None:
+    """Confine this process permanently. ``about``: the header of the grader's request."""
     limits, scratch = about["limits"], about["scratch"]
     settle_imports(about["packages"])
     os.chdir(scratch)

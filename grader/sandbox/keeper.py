@@ -9,8 +9,8 @@ import select
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, cast
 
 from grader.sandbox.allowance import Allowance, AloneError, IdleTime
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
@@ -27,8 +27,20 @@ from grader.wire.limits import (
     MAX_STRAY,
     MAX_THREADS,
 )
+from grader.wire.messages import (
+    ALONE,
+    DISK,
+    DONE,
+    FLOOD,
+    GARBAGE,
+    IDLE,
+    SILENT,
+    THREADS,
+    TIMEOUT,
+    TraceRequest,
+)
 
-Send = Callable[[dict[str, Any], list[bytes]], None]
+Send = Callable[[Mapping[str, Any], list[bytes]], None]
 Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
 Expected = tuple[str, bool | int]
 """A key that the child's next frame must have, and the key's value."""
@@ -130,21 +142,23 @@ def keep(requests: int, send: Send, child: Child, share_asleep: Callable[[int], 
             _begin(child, inlet, outlet)
     os.close(inlet)
     os.close(outlet)
-    header, (source, *later) = frames.read_frame(reader(requests))
+    found, (source, *later) = frames.read_frame(reader(requests))
+    header = cast(TraceRequest, found)
     scratch = header["scratch"]
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, IdleTime(pid, share_asleep), header["limits"], scratch, stages, send, requests)
     clean = kill_descendants([pid]) and empty(scratch)
-    # "alone" means that the grader or the launcher has ended. Then send no frame. A grader that still runs treats a
+    # ALONE means that the grader or the launcher has ended. Then send no frame. A grader that still runs treats a
     # worker without this frame as dead.
-    if ended != "alone":
+    if ended != ALONE:
         send({"end": ended, "cpu": used, "clean": clean}, [])
 
 
 def _begin(child: Child, inlet: int, outlet: int) -> None:
     inlet, outlet = close_all_but(inlet, outlet)
     read = reader(inlet)
-    about, _ = frames.read_frame(read)
+    found, _ = frames.read_frame(read)
+    about = cast(TraceRequest, found)
     give_up(about)
     with os.fdopen(outlet, "wb") as stream:
         child(read, stream, about["limits"]["trace_seconds"])
@@ -194,7 +208,7 @@ class Inlet:
     def _read(self, n: int) -> bytes:
         self._received += n
         if self._received > MAX_ANSWER:
-            raise frames.BadFrame("flood")
+            raise frames.BadFrame(FLOOD)
         data = bytearray()
         while len(data) < n:
             self._look()
@@ -221,7 +235,7 @@ class Inlet:
 
     def _look_idle(self) -> None:
         if self._idle.seconds > self._idle_seconds:
-            raise frames.BadFrame("idle")
+            raise frames.BadFrame(IDLE)
         if not self._slept and self._this_one.idle > ASLEEP_SECONDS:
             self._slept = True
             self._on_asleep()
@@ -231,10 +245,10 @@ class Inlet:
         if self._stages.begun and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
             if is_over_quota(self._scratch):
-                raise frames.BadFrame("disk")
+                raise frames.BadFrame(DISK)
             # In a sandlock sandbox, this number is 0, and the launcher limits the threads.
             if threads_of(self._idle.pid) > MAX_THREADS:
-                raise frames.BadFrame("threads")
+                raise frames.BadFrame(THREADS)
 
 
 def relay(
@@ -248,24 +262,13 @@ def relay(
 ) -> tuple[str, float]:
     """Relay the child's frames. Return how the child ended, and the child's CPU seconds plus its idle seconds.
 
-    Ways to end:
-        done: all answers came.
-        timeout: a time limit was exceeded.
-        idle: the child was idle for too long.
-        flood: too many bytes or unexpected frames.
-        disk: the scratch folder is too large.
-        threads: too many threads.
-        garbage: an invalid frame.
-        alone: the grader or the launcher ended.
-        silent: the child closed its pipe, but did not exit.
-        exited with N: the child's exit code.
-        died of signal N: the signal that killed the child.
+    ``wire/messages.py`` lists the ways to end.
     """
     inlet = Inlet(out, idle, limits, scratch, stages, lambda: send({"asleep": True}, []), requests)
     try:
         ended = _relayed(inlet, idle, scratch, stages, send)
     except AloneError:
-        ended = "alone"
+        ended = ALONE
     return ended, inlet.used
 
 
@@ -275,28 +278,28 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
         try:
             body, raw = inlet.frame()
         except TimeoutError:
-            return "timeout"
+            return TIMEOUT
         except EOFError:
             if stages.begun and is_over_quota(scratch):  # a fast child may exceed the quota and end between two checks
-                return "disk"
-            return "done" if stages.done else _how_it_ended(idle)
+                return DISK
+            return DONE if stages.done else _how_it_ended(idle)
         except frames.BadFrame as error:
-            return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
+            return str(error) if str(error) in (FLOOD, DISK, THREADS, IDLE) else GARBAGE
         if taken := stages.takes(body):
             # Send the child's frame first. The next stage runs learner code, which may get all processes killed.
             # The frame may also have keys of other kinds of frames, so "taken" names the kind that ``takes`` accepted.
             send({"from": "child", "taken": taken[0]}, [raw])
             stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:
-            return "flood"
+            return FLOOD
 
 
 def _how_it_ended(idle: IdleTime) -> str:
     wait = Allowance(idle, GRACE_SECONDS)
     while not (ended := os.waitid(os.P_PID, idle.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:
-            return "silent"
+            return SILENT
         time.sleep(0.001)
     if ended.si_code == os.CLD_EXITED:
         return f"exited with {ended.si_status}"
-    return "timeout" if ended.si_status == signal.SIGXCPU else f"died of signal {ended.si_status}"
+    return TIMEOUT if ended.si_status == signal.SIGXCPU else f"died of signal {ended.si_status}"

@@ -30,7 +30,7 @@ import importlib
 import importlib.metadata
 import os
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from grader.sandbox.allowance import share_reader
@@ -105,9 +105,9 @@ def _own_streams() -> tuple[int, BinaryIO]:
     return requests, answers
 
 
-def _sender(stream: BinaryIO) -> Callable[[dict, list[bytes]], None]:
-    def send(header: dict[str, Any], blobs: list[bytes]) -> None:
-        stream.write(frames.pack({"from": "worker"} | header, blobs))
+def _sender(stream: BinaryIO) -> Callable[[Mapping[str, Any], list[bytes]], None]:
+    def send(header: Mapping[str, Any], blobs: list[bytes]) -> None:
+        stream.write(frames.pack({"from": "worker", **header}, blobs))
         stream.flush()
 
     return send

@@ -9,8 +9,8 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from grader.sandbox import needs, processes
 from grader.sandbox.allowance import backstop
@@ -18,6 +18,20 @@ from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import NOTHING, Extra, environment
 from grader.wire import frames
 from grader.wire.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS
+from grader.wire.messages import (
+    KILLED,
+    TIMEOUT,
+    CallAsk,
+    FormulaRequest,
+    FormulaText,
+    FunctionAsk,
+    LookRequest,
+    OwnTestRequest,
+    SourceCode,
+    TraceFrame,
+    TracerAsk,
+    TraceRequest,
+)
 
 STUCK = "may be stuck"
 """Part of the message that XLA writes when devices have waited for each other for ``WARN_SECONDS``."""
@@ -98,19 +112,17 @@ class Worker:
 
     def trace(
         self,
-        source: dict[str, Any],
-        asks: Sequence[dict[str, Any]],
-        hidden: Sequence[dict[str, Any]] = (),
+        source: SourceCode,
+        asks: Sequence[TracerAsk],
+        hidden: Sequence[TracerAsk] = (),
         idle_seconds: float | None = None,
-    ) -> Iterator[tuple[dict, list[bytes]]]:
-        """Start a child process for learner code and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
+    ) -> Iterator[tuple[TraceFrame, list[bytes]]]:
+        """Start a child process for learner code, and yield the child's frames and the keeper's frames.
 
-        ``body`` is not trusted. ``taken`` is "started" in the first frame, "loaded" in the second, and "number" in the
-        answer to each request. The worker adds a frame ``{"asleep": True}`` when the child first sleeps, and a last
-        frame ``{"end": how}``.
+        The ``body`` of a child's frame is not trusted, and neither are its blobs. The keeper's last frame has ``end``.
 
         Args:
-            source: the learner's code, as ``{"name": ..., "chunks": [[name, text], ...]}``.
+            source: the learner's code.
             asks: requests that the child gets after loading the source.
             hidden: requests with hidden inputs, which the child gets after answering all of ``asks``.
             idle_seconds: limit on the child's idle time; by default only ``limits.total_seconds`` limits it.
@@ -123,15 +135,15 @@ class Worker:
             # A new worker has just answered the grader's test submission, so the machine is not at fault. The learner's
             # submission killed the old worker.
             yield (
-                {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
+                {"from": "worker", "end": TIMEOUT if died.reason == "timeout" else KILLED, "cpu": 0.0},
                 [],
             )
 
     def traces_own_test(self) -> bool:
         """Return whether a new worker answers the grader's own test submission."""
         self.kill()
-        source = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
-        ask = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
+        source: SourceCode = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
+        ask: FunctionAsk = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
         try:
             bodies = [header.get("body", {}) for header, _ in self._frames(source, [ask], ())]
         except WorkerDied:
@@ -140,13 +152,13 @@ class Worker:
 
     def _frames(
         self,
-        source: dict[str, Any],
-        asks: Sequence[dict[str, Any]],
-        hidden: Sequence[dict[str, Any]],
+        source: SourceCode,
+        asks: Sequence[TracerAsk],
+        hidden: Sequence[TracerAsk],
         idle_seconds: float | None = None,
-    ) -> Iterator[tuple[dict, list[bytes]]]:
+    ) -> Iterator[tuple[TraceFrame, list[bytes]]]:
         self.await_ready()
-        request = {
+        request: TraceRequest = {
             "limits": self.limits.model_dump() | {"idle_seconds": idle_seconds or self.limits.total_seconds},
             "env": environment(self.devices),
             "scratch": self.scratch,
@@ -169,18 +181,18 @@ class Worker:
             # Kill before the yield, because the caller may stop at the yield.
             if "end" in header and not header.pop("clean"):
                 self.kill()
-            yield header, blobs
+            yield cast(TraceFrame, header), blobs
             if "end" in header:
                 return
 
     def run_program(
-        self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], wall: float = 0.0,
+        self, ask: CallAsk, program: bytes, inputs: list[list[Any]], wall: float = 0.0,
         stuck: Callable[[], None] | None = None, **more: Any,
     ) -> tuple[dict, list[bytes]]:  # fmt: skip
         """Run a program. Return the worker's answer, with the program's CPU seconds as ``cpu``, and the outputs' bytes.
 
         Args:
-            ask: what the worker should do with the program. ``more`` has further fields of the request.
+            ask: the request for the program. ``more`` has further fields of ``wire.messages.RunRequest``.
             program: the program's bytecode.
             wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
             stuck: a function to call about once a second while devices wait for each other, after ``WARN_SECONDS``.
@@ -197,9 +209,9 @@ class Worker:
                 return header, blobs
             self._phase = header["phase"]
 
-    def evaluate(self, request: dict[str, Any]) -> dict[str, Any]:
+    def evaluate(self, request: FormulaText) -> dict[str, Any]:
         """Send a request about a formula, and return the answer. Raises WorkerDied."""
-        header = {"formula": request, "seconds": self.limits.run_seconds}
+        header: FormulaRequest = {"formula": request, "seconds": self.limits.run_seconds}
         return self._exchange(header, [], backstop(self.limits.run_seconds))[0]
 
     def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
@@ -213,18 +225,19 @@ class Worker:
             joined: if several processes share one mesh, the arguments of ``jax.distributed.initialize``: the
                 coordinator's address, the number of processes, and this process's index.
         """
-        return self._exchange({"look": True, "join": list(joined)}, [], START_SECONDS)[0].get("found", {})
+        header: LookRequest = {"look": True, "join": list(joined)}
+        return self._exchange(header, [], START_SECONDS)[0].get("found", {})
 
     def runs_own_test(self) -> bool:
         """Return whether a new worker runs the grader's own test program, on all devices."""
         self.kill()
-        header = {"ours": True, "seconds": self.limits.run_seconds}
+        header: OwnTestRequest = {"ours": True, "seconds": self.limits.run_seconds}
         try:
             return self._exchange(header, [], backstop(self.limits.run_seconds))[0].get("runs") is True
         except WorkerDied:
             return False
 
-    def _exchange(self, header: dict[str, Any], blobs: Sequence[bytes], wall: float) -> tuple[dict, list[bytes]]:
+    def _exchange(self, header: Mapping[str, Any], blobs: Sequence[bytes], wall: float) -> tuple[dict, list[bytes]]:
         """Send a request, and return the answer. ``wall``: limit in seconds of wall time. Raises WorkerDied."""
         self.await_ready()
         self.send(b"!" + frames.pack(header, [*blobs]))

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -21,6 +21,7 @@ import ml_dtypes
 import numpy as np
 
 from grader.wire.limits import MAX_BLOBS, MAX_HEADER
+from grader.wire.messages import PackedArray
 
 # Limits of this parser: nested levels of a value, nested brackets in a JSON text, digits of an integer. For each level
 # of a value, ``encode`` nests three brackets.
@@ -33,9 +34,9 @@ class BadFrame(Exception):
     """Bytes are not a valid frame, or JSON is not valid data: the process that sent them is broken or hostile."""
 
 
-def pack(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
+def pack(header: Mapping[str, Any], blobs: list[bytes] | None = None) -> bytes:
     blobs = blobs or []
-    text = json.dumps(header | {"blobs": [len(b) for b in blobs]}).encode()
+    text = json.dumps({**header, "blobs": [len(b) for b in blobs]}).encode()
     return b"".join([struct.pack("<I", len(text)), text, *blobs])
 
 
@@ -147,11 +148,11 @@ def widened(array: np.ndarray) -> np.ndarray:
     return array.astype(np.uint64 if array.dtype.name.startswith("uint") else np.int64)
 
 
-def pack_array(array: np.ndarray) -> tuple[dict[str, Any], bytes]:
+def pack_array(array: np.ndarray) -> tuple[PackedArray, bytes]:
     return {"shape": list(array.shape), "dtype": array.dtype.name}, np.ascontiguousarray(array).tobytes()
 
 
-def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
+def unpack_array(about: Mapping[str, Any], data: bytes) -> np.ndarray:
     """Return the array that ``pack_array`` packed. Raises BadFrame if the bytes do not fit the shape and the dtype."""
     try:
         name, shape = about["dtype"], tuple(about["shape"])

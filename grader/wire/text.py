@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 MAX_MESSAGE = 600
@@ -32,7 +32,7 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
 
 
-def describe_load(fault: dict[str, Any]) -> str:
+def describe_load(fault: Mapping[str, Any]) -> str:
     """Say why the run of a learner's cell or file stopped: ``cell 3 stopped at line 2: NameError: ...``."""
     at = f" at line {fault['line']}" if fault["line"] else ""
     if fault.get("kind") == "absent":

@@ -92,7 +92,7 @@ def problems(folder: Path, *small: str) -> list[str]:
     reference = []
     for ask in plan(exercise, public=False, seed="s"):
         assert isinstance(ask.of, Call)
-        request = ask.for_tracer([])
+        request = ask.for_runner([])
         code = lower(ask.of.task.fn, request)
         reference.append(Answered(ask, observed(ask, RunReply(*execution.execute(request, code, ask.arrays())))))
     assert {result.status for result in judge_checks(exercise, reference, public=False)} == {"passed"}

@@ -128,7 +128,9 @@ def test_graded_and_public_asks_nothing_twice(grader: Grader, monkeypatch: pytes
     grader.graded_and_public(submitted(RIGHT), NAME)
     ((asks),) = asked
     assert (
-        len({ask.same for ask in asks}) == len(asks) < sum(len(grader.plan(NAME, public)) for public in (True, False))
+        len({ask.answer_key for ask in asks})
+        == len(asks)
+        < sum(len(grader.plan(NAME, public)) for public in (True, False))
     )
     assert [ask.hidden_inputs for ask in asks] == sorted(ask.hidden_inputs for ask in asks)
 

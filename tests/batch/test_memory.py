@@ -23,6 +23,7 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import Worker
+from grader.wire.messages import SourceCode
 from tests.batch.test_grade import NAME, RIGHT, ZEROS, submitted
 from tests.batch.test_workers import array, cases, question
 from tests.made_up import made_up
@@ -67,7 +68,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told: list[str] = []
     trace, run = Worker.trace, Worker.run_program
 
-    def traced(self: Worker, source: dict[str, Any], *more: Any) -> Any:
+    def traced(self: Worker, source: SourceCode, *more: Any) -> Any:
         told.append(source["chunks"][0][1])
         return trace(self, source, *more)
 

@@ -29,6 +29,7 @@ class Ask:
 
 
 ASK: Any = Ask()
+NO_ASK: Any = {}
 ONE_WAITS = """
 import jax
 from jax.sharding import PartitionSpec as P
@@ -90,10 +91,10 @@ def test_a_program_whose_devices_wait_does_not_hold_up_the_next_program(runner: 
             open_now.pop()
 
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(runner.run, {}, b"waits", ASK, asleep)
+        waiting = pool.submit(runner.run, NO_ASK, b"waits", ASK, asleep)
         assert Stub.made[0].waits.wait(30)
         assert open_now == [True]
-        header, _ = runner.run({}, b"next", ASK)
+        header, _ = runner.run(NO_ASK, b"next", ASK)
         assert header["by"] is runner.worker is Stub.made[1]
         assert runner.workers == Stub.made[::-1]
         Stub.made[0].go.set()
@@ -105,7 +106,7 @@ def test_a_program_whose_devices_wait_does_not_hold_up_the_next_program(runner: 
 
 
 def test_a_worker_runs_one_program_after_another(runner: Runner) -> None:
-    twice = threading.Thread(target=lambda: [runner.run({}, b"next", ASK) for _ in range(2)], daemon=True)
+    twice = threading.Thread(target=lambda: [runner.run(NO_ASK, b"next", ASK) for _ in range(2)], daemon=True)
     twice.start()
     twice.join(30)
     assert Stub.made[0].ran == [b"next", b"next"] and len(Stub.made) == 1
@@ -115,10 +116,10 @@ def test_only_a_few_workers_are_set_aside(runner: Runner) -> None:
     with ThreadPoolExecutor(MOST_ASIDE + 1) as pool:
         running = []
         for number in range(MOST_ASIDE + 1):
-            running.append(pool.submit(runner.run, {}, b"waits", ASK))
+            running.append(pool.submit(runner.run, NO_ASK, b"waits", ASK))
             assert Stub.made[number].waits.wait(30)
         assert runner.workers == [Stub.made[-1], *Stub.made[:-1]] and len(Stub.made) == MOST_ASIDE + 1
-        after = pool.submit(runner.run, {}, b"next", ASK)
+        after = pool.submit(runner.run, NO_ASK, b"next", ASK)
         for one in Stub.made:
             one.go.set()
         assert after.result(30)[0]["by"] is Stub.made[-1]

@@ -73,6 +73,7 @@ def test_any_text_gives_finite_numbers_or_a_one_line_reason(text: str) -> None:
     if "problem" in found:
         assert "\n" not in found["problem"] and len(found["problem"]) < 300
     else:
+        assert "values" in found
         assert len(found["values"]) == len(POINTS) and all(map(math.isfinite, found["values"]))
 
 

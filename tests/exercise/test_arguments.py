@@ -225,7 +225,7 @@ def test_a_dimension_may_follow_the_mesh() -> None:
         {"E": 4, "T": 24, "U": 4, "S": 16, "J": 5}, {"E": 2, "T": 24, "U": 8, "S": 4, "J": 5},
     ]  # fmt: skip
     assert [a.inputs[0]["b"].shape for a in found] == [(4, 16, 5), (8, 4, 5)]
-    assert [a.for_tracer([])["args"][0]["shape"] for a in found] == [[4, 24], [2, 24]]
+    assert [a.for_runner([])["args"][0]["shape"] for a in found] == [[4, 24], [2, 24]]
 
 
 def test_axis_sizes_do_not_depend_on_the_order_of_factors() -> None:
@@ -249,17 +249,17 @@ def test_hidden_keywords_are_used_with_hidden_sizes() -> None:
         (8, 2, False), (8, 2, False), (12, 3, False), (12, 3, False), (12, 3, True), (12, 3, True),
     ]  # fmt: skip
     assert [a.static["cap"] for a in asks(public=True, **what, dims={"I": 8})] == [2, 2]
-    assert graded[0].for_tracer([])["static"] == {"cap": 2} and graded[2].for_tracer([])["static"] == {"cap": 3}
+    assert graded[0].for_runner([])["static"] == {"cap": 2} and graded[2].for_runner([])["static"] == {"cap": 3}
 
 
 def test_different_keywords_make_different_programs() -> None:
     found = asks(a=normal("I"), dims={"I": 8}, static={"cap": 2}, hidden_static={"cap": 3})
-    assert [a.static["cap"] for a in found] == [2, 2, 3, 3, 3, 3] and len({a.program for a in found}) == 4
+    assert [a.static["cap"] for a in found] == [2, 2, 3, 3, 3, 3] and len({a.program_key for a in found}) == 4
 
 
 def test_without_hidden_keywords_all_asks_have_equal_keywords() -> None:
     found = asks(a=normal("I"), dims={"I": 8}, static={"cap": 2})
-    assert [a.static for a in found] == [{"cap": 2}] * 4 and len({a.program for a in found}) == 2
+    assert [a.static for a in found] == [{"cap": 2}] * 4 and len({a.program_key for a in found}) == 2
 
 
 # -- ready-made draws --------------------------------------------------------------------------

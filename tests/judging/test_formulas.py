@@ -31,8 +31,8 @@ def asked() -> Exercise:
 
 
 def judged(text: str, ways: int = 2) -> Any:
-    exercise, request = asked(), {"text": text, "names": list(SYMBOLS), "points": points_of(SYMBOLS)}
-    raw = {"formula": text, **answer(request)}
+    exercise = asked()
+    raw = {"formula": text, **answer({"text": text, "names": list(SYMBOLS), "points": points_of(SYMBOLS)})}
     return judge(exercise.questions["gather_time"], {"ways": ways}, exercise.misconceptions.values(), raw)
 
 

@@ -114,8 +114,8 @@ def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, 
     """Return a function that selects, from a misconception's answers, those to the given asks."""
 
     def shown(misconception: Misconception, asks: Sequence[Ask]) -> Judged:
-        same = {ask.same for ask in asks}
-        return Judged([a for a in answers[misconception.name] if a.ask.same in same])
+        same = {ask.answer_key for ask in asks}
+        return Judged([a for a in answers[misconception.name] if a.ask.answer_key in same])
 
     return shown
 

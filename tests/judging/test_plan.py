@@ -91,12 +91,14 @@ def test_an_added_check_does_not_change_the_inputs_of_other_checks() -> None:
 
 def test_asks_with_hidden_inputs_use_programs_that_were_already_asked_for() -> None:
     exercise = an_exercise()
-    assert {a.program for a in calls(exercise, secret=True)} <= {a.program for a in calls(exercise, secret=False)}
+    assert {a.program_key for a in calls(exercise, secret=True)} <= {
+        a.program_key for a in calls(exercise, secret=False)
+    }
 
 
 def test_the_tracer_gets_shapes_and_specs_and_no_value() -> None:
     ask = calls(an_exercise(second=False), secret=True)[0]
-    request = ask.for_tracer(["a.py"])
+    request = ask.for_runner(["a.py"])
     text = json.dumps(request)
     assert request["args"][0] == {"name": "a", "shape": [24, 8], "dtype": "float32", "spec": {"spec": ["x", None]}}
     assert set(request) == {
@@ -131,9 +133,9 @@ def test_hidden_inputs_differ_from_all_inputs_that_learners_have() -> None:
 
 def test_inputs_of_a_check_do_not_depend_on_the_order_of_checks() -> None:
     exercise = an_exercise()
-    before = {a.program: of_values([a]) for a in calls(exercise, secret=True)}
+    before = {a.program_key: of_values([a]) for a in calls(exercise, secret=True)}
     exercise.checks = dict(reversed(exercise.checks.items()))
-    after = {a.program: of_values([a]) for a in calls(exercise, secret=True)}
+    after = {a.program_key: of_values([a]) for a in calls(exercise, secret=True)}
     assert before == after and len(before) == 4
 
 
@@ -216,7 +218,7 @@ def test_a_cotangent_is_the_last_input_and_is_described() -> None:
     (ask,) = calls(exercise, secret=True)
     assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * HIDDEN_RUNS
     assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * HIDDEN_RUNS
-    request = ask.for_tracer([])
+    request = ask.for_runner([])
     (cotangent,) = request["cotangents"]
     assert cotangent == {"name": "cotangent", "shape": [6], "dtype": "float32", "spec": {"spec": ["x"]}, "of": 0}
     assert (request["kind"], request["wrt"], request["out_specs"]) == ("body", ["a"], {"tuple": [{"spec": ["x"]}]})

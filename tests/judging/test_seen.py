@@ -74,7 +74,7 @@ def test_later_steps_receive_only_arguments_that_are_not_fed_back() -> None:
     ask = plan(an_exercise(steps=3), public=False, seed="s")[0]
     assert [list(one) for one in ask.inputs] == [["params", "x"], ["x"], ["x"]]
     assert [a.shape for a in ask.arrays()[0]] == [(2,), (4,), (4,), (4,), (4,)]
-    assert ask.for_tracer([])["fed"] == [[0, 0], [1, 1]]
+    assert ask.for_runner([])["fed"] == [[0, 0], [1, 1]]
 
 
 def test_no_returned_value_breaks_the_check_of_the_next_step() -> None:

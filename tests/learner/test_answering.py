@@ -163,7 +163,7 @@ def test_every_honest_style_computes_the_same(traced: Callable[..., Any], style:
     assert made.loading == []
     value = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
     header, blobs = execute(made.request, made.program, [[value]])
-    assert header["outputs"][0][0]["shape"] == [2, 16]
+    assert "outputs" in header and header["outputs"][0][0]["shape"] == [2, 16]
     first = np.frombuffer(blobs[0], np.float32).reshape(2, 8)
     np.testing.assert_allclose(first, value.reshape(4, 2, 16).sum(0)[:, :8], rtol=1e-5, atol=1e-5)
 
@@ -212,8 +212,9 @@ def test_gradients_come_after_the_result(traced: Callable[..., Any]) -> None:
 
 def test_a_near_name_is_suggested(traced: Callable[..., Any]) -> None:
     made = load({"name": "a", "chunks": [["a.py", "def matmul_locals(a): ..."]]}, 5)
-    reply, _ = answer({"kind": "array", "task": "matmul_local"}, made, 5)
-    assert reply["fault"]["message"] == (
+    ask: Any = {"kind": "array", "task": "matmul_local"}
+    reply, _ = answer(ask, made, 5)
+    assert "fault" in reply and reply["fault"]["message"] == (
         "matmul_local is not defined; if you named it matmul_locals, rename it to matmul_local"
     )
 
@@ -271,7 +272,7 @@ def test_an_answer_comes_as_plain_json(text: str, raw: Any) -> None:
     assert program.faults == []
     reply, blobs = answer({"kind": "number", "task": "q"}, program, 20)
     assert (reply, blobs) == ({"raw": raw}, [])
-    assert type(reply["raw"]) is type(raw)
+    assert "raw" in reply and type(reply["raw"]) is type(raw)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +308,7 @@ def test_a_composed_answer_comes_as_plain_json(text: str, raw: Any) -> None:
 def test_a_list_that_contains_itself_is_refused_as_an_answer() -> None:
     text = "class Q:\n    def item(self): return self\nq = Q()\n"
     reply, _ = answer({"kind": "number", "task": "q"}, load({"name": "a", "chunks": [["a.py", text]]}, 5), 5)
-    assert reply["fault"]["type"] == "RecursionError"
+    assert "fault" in reply and reply["fault"]["type"] == "RecursionError"
 
 
 def test_integer_arguments_have_their_dtype(traced: Callable[..., Any]) -> None:

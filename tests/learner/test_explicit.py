@@ -32,7 +32,7 @@ def explicit(traced: Callable[..., Traced]) -> Callable[..., Traced]:
     return explicit
 
 
-def run(made: Traced, *arrays: np.ndarray) -> dict[str, Any]:
+def run(made: Traced, *arrays: np.ndarray) -> Any:
     header, _ = execute(made.request, made.program, [list(arrays)])
     return header
 
@@ -126,7 +126,7 @@ def test_the_cotangent_has_the_type_of_the_result(explicit: Callable[..., Traced
     made = explicit(MATMUL.format("P('x', None)"), A, B, wrt=("a", "b"), cotangent=cotangent)
     a, b, c = drawn(A, B, cotangent)
     header, blobs = execute(made.request, made.program, [[a, b, c]])
-    assert "fault" not in header, header
+    assert "outputs" in header, header
     gradient = header["outputs"][0][1]
     whole = np.zeros((8, 16), np.float32)
     for ((i, j), (k, m)), blob in zip(gradient["slices"], blobs[8:16], strict=True):

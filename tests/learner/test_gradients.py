@@ -15,6 +15,7 @@ from grader.learner.answering import answer
 from grader.learner.loading import load
 from grader.learner.surroundings import tolerant_jax
 from grader.runner.execution import execute
+from grader.wire.messages import CallAsk, ChildMessage
 
 HEAD = "import jax\nimport jax.numpy as jnp\nfrom jax.sharding import PartitionSpec as P\n"
 PARAMS = {"w": normal(4, 3), "b": normal(3)}
@@ -31,8 +32,8 @@ def a_call(kind: str = "task", **more: Any) -> Call:
     return exercise.call(task, params=PARAMS, x=normal(2, 4), **more)
 
 
-def traced(call: Call, text: str) -> tuple[dict, bytes, dict]:
-    request = Ask(call, {"x": 2}).for_tracer(["a.py"])
+def traced(call: Call, text: str) -> tuple[ChildMessage, bytes, CallAsk]:
+    request = Ask(call, {"x": 2}).for_runner(["a.py"])
     with tolerant_jax():
         reply, blobs = answer(request, load({"name": "a", "chunks": [["a.py", HEAD + text]]}, 60), 60)
     return reply, (blobs or [b""])[0], request
@@ -46,6 +47,7 @@ def ran() -> Callable[[Call, str, list[np.ndarray]], list[np.ndarray]]:
         reply, code, request = traced(call, text)
         assert reply == {"program": True}, reply
         header, blobs = execute(request, code, [inputs])
+        assert "outputs" in header, header
         (about,) = header["outputs"]
         return [np.frombuffer(blob, a["dtype"]).reshape(a["shape"]) for a, blob in zip(about, blobs[::2], strict=True)]
 
@@ -57,7 +59,9 @@ Y = X @ W + B
 
 
 def fault(call: Call, text: str) -> str:
-    return traced(call, text)[0]["fault"]["message"]
+    reply, *_ = traced(call, text)
+    assert "fault" in reply, reply
+    return reply["fault"]["message"]
 
 
 def test_a_tree_goes_in_with_its_keys_and_comes_out_in_the_declared_order(ran: Callable) -> None:

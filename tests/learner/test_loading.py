@@ -7,6 +7,7 @@ from typing import Any
 
 from grader.learner.answering import answer
 from grader.learner.loading import as_they_are, load
+from grader.wire.messages import FunctionAsk
 from tests.learner.texts import A
 
 
@@ -65,8 +66,8 @@ def test_a_state_is_that_after_a_chunk_or_the_last_definition(devices: int) -> N
     program = load({"name": "a", "chunks": [[f"cell {i}", c] for i, c in enumerate(cells, 1)]}, 20)
 
     def value(task: str, after: str | None) -> Any:
-        ask = {"kind": "function", "task": task, "cases": [{"dict": []}], "after": after}
-        reply, _ = answer(ask, program, 20)
+        ask: FunctionAsk = {"kind": "function", "task": task, "cases": [{"dict": []}], "after": after}
+        reply: Any = answer(ask, program, 20)[0]
         return reply["values"][0]["value"] if "values" in reply else reply["fault"]["message"]
 
     assert value("f", "cell 1") == 30  # cell 3 replaces the function of cell 1

@@ -17,6 +17,7 @@ from grader.learner.answering import answer
 from grader.learner.loading import load
 from grader.learner.surroundings import share_ir_context, stand_ins, tolerant_jax
 from grader.wire.limits import KERNEL_SECONDS
+from grader.wire.messages import FunctionAsk
 from tests.learner.test_answering import STYLES
 from tests.learner.texts import IMPORTS, A
 
@@ -104,7 +105,7 @@ def test_a_mesh_set_by_one_ask_is_unset_for_the_next(devices: int) -> None:
         f"{IMPORTS}def g(): jax.set_mesh(jax.make_mesh((8,), ('x',)))\ndef h(): return jax.sharding.get_mesh().empty\n"
     )
     program = load({"name": "a", "chunks": [["a.py", text]]}, 20)
-    asks = [{"kind": "function", "task": name, "cases": [{"dict": []}]} for name in "gh"]
+    asks: list[FunctionAsk] = [{"kind": "function", "task": name, "cases": [{"dict": []}]} for name in "gh"]
     assert [answer(ask, program, 20)[0] for ask in asks] == [{"values": [{"value": None}]}, {"values": [{"value": True}]}]  # fmt: skip
 
 

@@ -63,8 +63,7 @@ def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     def execute(text: str, *args: Array, mesh: dict[str, int] | None = None) -> dict[str, Any]:
         made = traced(text, *args, mesh=mesh or MESH)
         rng = np.random.default_rng(0)
-        header, _ = execution.execute(made.request, made.program, [[a.sample({}, rng) for a in args]])
-        return header
+        return dict(execution.execute(made.request, made.program, [[a.sample({}, rng) for a in args]])[0])
 
     return execute
 

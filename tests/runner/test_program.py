@@ -203,7 +203,7 @@ def test_a_composite_runs_its_own_body(name: str) -> None:
     """The grader reads facts from the body. XLA must not run its own operation of this name in place of the body."""
     body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
     code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
-    request = {"args": [ARGUMENT], "mesh": MESH, "cotangents": [], "steps": 1, "fed": [], "files": []}
+    request: Any = {"args": [ARGUMENT], "mesh": MESH, "cotangents": [], "steps": 1, "fed": [], "files": []}
     _, blobs = execution.execute(request, code, [[np.arange(8, dtype=np.float32)]])
     assert [np.frombuffer(b, np.float32).tolist() for b in blobs[::2]] == [[0, -1], [-2, -3], [-4, -5], [-6, -7]]
 
@@ -246,7 +246,7 @@ def test_jax_still_compiles_the_module_that_it_gets(traced: Callable[..., Any]) 
 # -- the key of a cached result ----------------------------------------------------------------
 
 
-def asks(traced: Callable[..., Any]) -> dict[str, tuple[dict, bytes, list]]:
+def asks(traced: Callable[..., Any]) -> dict[str, tuple[Any, bytes, list]]:
     """Return requests with different results, by name. The first one differs from each of the others in few fields."""
     text = "def f(a, b, *, mesh):\n    return a - 2 * b\n"
     a, b = normal(8, spec=("x",)), normal(8, spec=("x",))

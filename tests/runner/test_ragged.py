@@ -58,7 +58,7 @@ def members(mesh: dict[str, int], axis: Any) -> int:
 def ran(made: Traced, inputs: list[np.ndarray]) -> np.ndarray:
     """Return the results as [members, ROOM, WIDTH]. Of the devices with equal results, one is enough."""
     header, blobs = execution.execute(made.request, made.program, [inputs])
-    assert "fault" not in header, header
+    assert "added" in header and "outputs" in header, header
     assert header["added"] == []
     (about,) = header["outputs"][0]
     whole = np.zeros(about["shape"], np.float32)
@@ -173,7 +173,7 @@ def f(operand, output, starts, sizes, to, expected):
     with module.context:
         results, counts = interpreter.run(module, {"x": 4}, inputs)
     header, blobs = execution.execute(made.request, made.program, [inputs])
-    assert header["added"] == []
+    assert header.get("added") == []
     np.testing.assert_array_equal(np.frombuffer(b"".join(blobs), np.float32), results[0][0].reshape(-1))
     (found,) = facts.read(module, {"x": 4}, set()).collectives
     assert found.rounds == counts.ran[0]["ragged_all_to_all"] == 3
@@ -186,7 +186,9 @@ def test_rows_of_any_type_are_moved(dtype: str) -> None:
     text = made.form.text
     names = {"bfloat16": "bf16", "int8": "i8", "complex64": "complex<f32>", "float8_e4m3fn": "f8E4M3FN", "bool": "i1"}
     code = code_of(text.replace("xf32>", f"x{names[dtype]}>"))
-    ask = made.request | {"args": [a | ({"dtype": dtype} if i < 2 else {}) for i, a in enumerate(made.request["args"])]}
+    ask: Any = made.request | {
+        "args": [a | ({"dtype": dtype} if i < 2 else {}) for i, a in enumerate(made.request["args"])]
+    }
     from grader.wire.frames import dtype_of
 
     inputs = arguments(np.full((4, 4), 1, np.int32), 1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from grader.runner import execution
 from grader.wire.frames import unpack_array
+from grader.wire.messages import RunnerAnswer
 from tests.runner.test_program import code_of
 
 MESH = {"x": 2}
@@ -22,7 +25,7 @@ module {{
 ARGS = [{"name": n, "shape": [4], "dtype": "float32", "spec": {"spec": ["x"]}} for n in ("a['w']", "b")]
 
 
-def ask(steps: int, fed: list[list[int]]) -> dict:
+def ask(steps: int, fed: list[list[int]]) -> Any:
     return {"args": ARGS, "cotangents": [], "mesh": MESH, "files": [], "steps": steps, "fed": fed}
 
 
@@ -30,9 +33,10 @@ def program(results: str = "tensor<4xf32>", returned: str = "%0 : tensor<4xf32>"
     return code_of(MODULE.format(results=results, returned=returned))
 
 
-def values(header: dict, blobs: list[bytes]) -> list[np.ndarray]:
+def values(header: RunnerAnswer, blobs: list[bytes]) -> list[np.ndarray]:
     """Return the whole result of each run and step."""
     rest, found = iter(blobs), []
+    assert "outputs" in header, header
     for (about,) in header["outputs"]:
         whole = np.zeros(about["shape"], about["dtype"])
         for ((low, high),) in about["slices"]:
@@ -71,7 +75,7 @@ def test_cached_results_depend_on_steps_and_fed_arguments() -> None:
 def test_results_that_cannot_be_fed_back_are_refused(results: str, returned: str, fed: list, told: str) -> None:
     a = np.ones(4, np.float32)
     header, _ = execution.execute(ask(2, fed), program(results, returned), [[a, a, a]])
-    assert header["fault"]["kind"] == "refused" and header["fault"]["message"] == told
+    assert "fault" in header and header["fault"]["kind"] == "refused" and header["fault"]["message"] == told
 
 
 def test_all_results_together_stay_below_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,4 +83,4 @@ def test_all_results_together_stay_below_the_limit(monkeypatch: pytest.MonkeyPat
     a = np.full(4, 3, np.float32)
     assert "outputs" in execution.execute(ask(2, [[0, 0], [0, 1]]), program(), [[a, a]])[0]
     header, _ = execution.execute(ask(3, [[0, 0], [0, 1]]), program(), [[a, a]])
-    assert header["fault"]["message"].startswith("the results of all devices and runs together")
+    assert "fault" in header and header["fault"]["message"].startswith("the results of all devices and runs together")

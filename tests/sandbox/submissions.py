@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, available
 from grader.sandbox.worker import Worker
+from grader.wire.messages import FunctionAsk, TracerAsk
 
 WORKING = [tier for tier in TIERS if not available(tier)]
 
@@ -17,25 +20,25 @@ CONFINED = [tier for tier in WORKING if tier != "none"]
 LIMITS = Limits(trace_seconds=3, total_seconds=12, run_seconds=20)
 
 
-def ask(text: str, worker: Worker, cases: int = 1) -> list[dict]:
+def ask(text: str, worker: Worker, cases: int = 1) -> list[Any]:
     """Send a file to a worker, with the request to call its function ``f()``. Return the worker's frames."""
-    question = {"kind": "function", "task": "f", "cases": [{"dict": []}] * cases}
+    question: FunctionAsk = {"kind": "function", "task": "f", "cases": [{"dict": []}] * cases}
     return [frame for frame, _ in worker.trace({"name": "a.py", "chunks": [["a.py", text]]}, [question])]
 
 
-def value(frames: list[dict]) -> object:
+def value(frames: Sequence[Any]) -> object:
     return next(f["body"]["values"][0] for f in frames if "values" in f.get("body", {}))["value"]
 
 
-def staged(worker: Worker, text: str, asks: list[dict], secret: list[dict]) -> list[dict]:
+def staged(worker: Worker, text: str, asks: Sequence[TracerAsk], secret: Sequence[TracerAsk]) -> list[Any]:
     return [frame for frame, _ in worker.trace({"name": "a.py", "chunks": [["a.py", text]]}, asks, secret)]
 
 
-def call(task: str, **arguments: object) -> dict:
+def call(task: str, **arguments: object) -> FunctionAsk:
     return {"kind": "function", "task": task, "cases": [{"dict": [[k, v] for k, v in arguments.items()]}]}
 
 
-def answers(frames: list[dict]) -> list[object]:
+def answers(frames: Sequence[Any]) -> list[object]:
     return [b["values"][0].get("value", b["values"][0]) for f in frames if "values" in (b := f.get("body", {}))]
 
 

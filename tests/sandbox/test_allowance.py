@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from grader.sandbox.allowance import (
 from grader.sandbox.launcher import thread_state, waits_for_sandbox
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker
+from grader.wire.messages import FunctionAsk
 from tests.commands import ROOT
 from tests.sampled import sampled
 from tests.sandbox.submissions import WORKING
@@ -245,9 +247,9 @@ SLEEPER += "        while time.process_time() < end: pass\n"
 @pytest.mark.parametrize("tier", WORKING)
 def test_a_sleeper_is_ended_by_its_idle_time(tier: str, burn: float) -> None:
     """Otherwise a sleeper that computes a little each second runs until the limit on wall time."""
-    ask = {"kind": "function", "task": "f", "cases": [{"dict": []}]}
+    ask: FunctionAsk = {"kind": "function", "task": "f", "cases": [{"dict": []}]}
     text = SLEEPER.format(sleep=1 - burn, burn=burn)
     with Worker("trace", tier, 2, Limits(trace_seconds=1.0, total_seconds=60.0)) as one:
-        frames = [f for f, _ in one.trace({"name": "x", "chunks": [["x", text]]}, [ask])]
+        frames: list[Any] = [f for f, _ in one.trace({"name": "x", "chunks": [["x", text]]}, [ask])]
     assert frames[-1]["end"] == "timeout"
     assert frames[-1]["cpu"] > 3.0, "the limit, and the grace time"

@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -136,7 +138,7 @@ def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     os.write(child, pack({"started": True}))
     os.close(child)
     inlet, to_child = os.pipe()
-    sent: list[dict] = []
+    sent: list[Mapping[str, Any]] = []
     limits = {"trace_seconds": 1.0, "total_seconds": 1.0, "idle_seconds": 1.0}
     stages = Stages(to_child, b"", b"", [])
     ended, _ = relay(out, IdleTime(1), limits, str(tmp_path), stages, lambda header, blobs: sent.append(header))

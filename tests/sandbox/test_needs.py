@@ -17,6 +17,7 @@ from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, available
 from grader.sandbox.worker import Worker
 from grader.wire.frames import decode
+from grader.wire.messages import FunctionAsk
 
 CONFINED = [tier for tier in TIERS if tier != "none" and not available(tier)]
 LIMITS = Limits(trace_seconds=30, total_seconds=60, memory_mib=3072)
@@ -24,7 +25,7 @@ LIMITS = Limits(trace_seconds=30, total_seconds=60, memory_mib=3072)
 
 def ask(tier: str, text: str) -> list[object]:
     """Run a file in a worker of this tier, and return the list that its function ``f()`` returns."""
-    question = {"kind": "function", "task": "f", "cases": [{"dict": []}]}
+    question: FunctionAsk = {"kind": "function", "task": "f", "cases": [{"dict": []}]}
     with Worker("trace", tier, 2, LIMITS) as worker:
         bodies = [f.get("body", {}) for f, _ in worker.trace({"name": "a", "chunks": [["a", text]]}, [question])]
     assert "values" in bodies[-2], bodies

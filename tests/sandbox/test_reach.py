@@ -14,6 +14,7 @@ import pytest
 
 from grader.sandbox.worker import Worker
 from grader.wire.frames import decode
+from grader.wire.messages import SourceCode
 from tests.sandbox.submissions import LIMITS, WORKING, ask, call, value
 
 Place = tuple[str, int] | bytes
@@ -78,7 +79,7 @@ def any_places() -> dict[str, Place]:
     return {"tcp": ("127.0.0.1", 0), "udp": ("127.0.0.1", 0), "abstract": f"\0test-{uuid.uuid4().hex}".encode()}
 
 
-def source(places: dict[str, Place]) -> dict[str, object]:
+def source(places: dict[str, Place]) -> SourceCode:
     return {"name": "a.py", "chunks": [["a.py", PROGRAM + f"places = {places!r}"]]}
 
 

@@ -30,7 +30,7 @@ def test_the_scratch_folder_is_a_file_system_of_limited_size(tier: str) -> None:
     text = "import time\nopen('mine', 'w').write('x')\ntime.sleep(1e6)"
     with Worker("trace", tier, 2, LIMITS) as one:
         frames = one.trace({"name": "x", "chunks": [["x", text]]}, [])
-        assert next(frames)[0]["body"] == {"started": True}
+        assert next(frames)[0].get("body") == {"started": True}
         mounted = mounts_at(one.scratch)
         assert all("size=66560k" in line for line in mounted)
         assert tier == "bwrap" or all("nr_inodes=1016" in line for line in mounted)

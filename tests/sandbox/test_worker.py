@@ -220,7 +220,7 @@ def f(a, *, mesh):
         assert 0 < answer["cpu"] < 2 and "outputs" in answer
 
 
-def traced_program(text: str) -> tuple[dict, bytes, list]:
+def traced_program(text: str) -> tuple[Any, bytes, list]:
     import numpy as np
 
     made = trace_text(text, normal(8, spec=("x",)), mesh={"x": 2})

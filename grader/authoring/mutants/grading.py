@@ -155,9 +155,9 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
     graded, public = (
         [a for a in grader.plan(exercise.id, p) if a.task == task and not a.hidden_inputs] for p in (False, True)
     )
-    known = {(ask.program, ask.digest) for ask in graded}
+    known = {(ask.program_key, ask.digest) for ask in graded}
     plain = exercise.tasks[task].kind == "function"
-    return graded if plain else graded[:1], [a for a in public if (a.program, a.digest) not in known]
+    return graded if plain else graded[:1], [a for a in public if (a.program_key, a.digest) not in known]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:

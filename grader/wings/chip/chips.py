@@ -60,7 +60,7 @@ def asked(
             placed(on, mesh)  # raises ValueError if the mesh does not fit the slice
         except ValueError as error:
             raise CourseError(str(error)) from None
-    return list({ask.same: ask for ask in asks}.values()), left_out
+    return list({ask.answer_key: ask for ask in asks}.values()), left_out
 
 
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:

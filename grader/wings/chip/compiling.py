@@ -38,6 +38,7 @@ from grader.sandbox.tiers import Extra
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire import frames
 from grader.wire.frames import BadFrame
+from grader.wire.messages import CallAsk
 from grader.wire.schedule import Schedule, from_json
 from grader.wire.text import closest
 
@@ -209,7 +210,7 @@ class TpuCompiler:
             return str(error)
         return ""
 
-    def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None:
+    def compiled(self, request: CallAsk, program: bytes, ask: Ask) -> dict[str, Any] | None:
         """Return the worker's answer for a program.
 
         Return None if the slice's chips cannot form the request's mesh, or if the request has hidden inputs.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -27,11 +27,12 @@ from grader.reports.points import counted
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wings.devices.backends import CPU, Backend, extra_of
+from grader.wire.messages import CallAsk
 from grader.wire.text import crash_reason
 
 WALL = 180.0  # Limit of wall time for a program in seconds, because devices may wait for each other forever.
 ROUNDS, CALLS = 7, 20  # A program is timed in at most 7 rounds of at most 20 calls each.
-Reply = tuple[dict[str, Any], list[bytes]]
+Reply = tuple[Mapping[str, Any], list[bytes]]
 T = TypeVar("T")
 
 
@@ -106,9 +107,7 @@ class RealDevices:
         for worker in self.workers:
             worker.kill()
 
-    def outputs(
-        self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
-    ) -> list[list[list[Sharded]]]:
+    def outputs(self, ask: Ask, request: CallAsk, program: bytes, seen: Observation) -> list[list[list[Sharded]]]:
         """Return the shards of a program's results on these devices, in the form of ``Observation.elsewhere``.
 
         Args:
@@ -130,7 +129,7 @@ class RealDevices:
             found += [] if isinstance(exact, str) else [exact[0]]
         return found
 
-    def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
+    def seconds(self, ask: Ask, request: CallAsk, program: bytes) -> tuple[float, ...] | str:
         """Return the seconds of one call in the slowest process, one number per round; or why it was not timed."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
@@ -145,7 +144,7 @@ class RealDevices:
         return found
 
     def _values(
-        self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool
+        self, ask: Ask, request: CallAsk, program: bytes, *, exact: bool
     ) -> tuple[list[list[Sharded]], bool] | str:
         replies = self._asked(request, program, ask.arrays(), exact=exact)
         if isinstance(replies, str):
@@ -153,7 +152,7 @@ class RealDevices:
         outputs = outputs_of(ask, *gathered(replies, prod(ask.mesh.values())))
         return outputs, any(header["matmuls"] for header, _ in replies)
 
-    def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
+    def _asked(self, request: CallAsk, program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
         """Return the answers of all processes, or the reason why an answer is missing.
 
         If a process dies, send all requests once more.

@@ -37,6 +37,7 @@ from grader.wings.chip import chips
 from grader.wings.chip.compiling import TpuCompiler, compiler_problem, slice_of
 from grader.wings.chip.on_chip import OnChip, counted, exposed_lines, facts
 from grader.wire.frames import decode
+from grader.wire.messages import FunctionAsk, SourceCode
 from grader.wire.schedule import Schedule
 from tests.commands import ROOT, shardlings
 
@@ -323,10 +324,11 @@ def look():
         found = type(error).__name__
     return [found, jax.default_backend(), jax.device_count()]
 """
-    source = {"name": "f.py", "chunks": [["f.py", text]]}
-    ask = {"kind": "function", "task": "look", "cases": [{"dict": []}]}
+    source: SourceCode = {"name": "f.py", "chunks": [["f.py", text]]}
+    ask: FunctionAsk = {"kind": "function", "task": "look", "cases": [{"dict": []}]}
     with Worker("trace", best_tier(), 8, course.config.limits) as tracer:
-        answers = [f["body"]["values"] for f, _ in tracer.trace(source, [ask]) if "values" in f.get("body", {})]
+        bodies = [f.get("body", {}) for f, _ in tracer.trace(source, [ask])]
+    answers = [body["values"] for body in bodies if "values" in body]
     ((answer,),) = answers
     found, *devices = decode(answer["value"])
     assert found in ("PermissionError", "FileNotFoundError")

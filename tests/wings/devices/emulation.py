@@ -31,6 +31,7 @@ from grader.runner.admission import walk
 from grader.runner.compiling import LRUCache
 from grader.wings.devices.backends import BACKENDS, Backend
 from grader.wings.devices.devices import gathered
+from grader.wire.messages import CallAsk
 
 MATMULS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
 
@@ -46,15 +47,13 @@ class Emulated:
     def close(self) -> None:
         pass
 
-    def outputs(
-        self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
-    ) -> list[list[list[Sharded]]]:
+    def outputs(self, ask: Ask, request: CallAsk, program: bytes, seen: Observation) -> list[list[list[Sharded]]]:
         with self.rounding():
             usual = self.once(ask, request, program, exact=False)
         found = [[[replace(array, factors=self.backend.factors) for array in run] for run in usual]]
         return [*found, self.once(ask, request, program, exact=True)]
 
-    def once(self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool) -> list[list[Sharded]]:
+    def once(self, ask: Ask, request: CallAsk, program: bytes, *, exact: bool) -> list[list[Sharded]]:
         header, blobs = execution.values(request, program, ask.arrays(), exact)
         assert "fault" not in header, header
         return outputs_of(ask, *gathered([(header, blobs)], math.prod(ask.mesh.values())))

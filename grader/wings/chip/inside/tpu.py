@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -26,6 +27,7 @@ from grader.runner.program import Program, canonical
 from grader.wings.chip.inside import scheduled
 from grader.wire.frames import decode
 from grader.wire.limits import MAX_PAPER_ARRAY
+from grader.wire.messages import Argument
 from grader.wire.schedule import Schedule, to_json
 from grader.wire.text import one_line, without_marks
 
@@ -60,7 +62,7 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
 
 
 def _compiled(
-    program: Program, ask: dict[str, Any], arguments: list[dict[str, Any]], on: dict[str, Any]
+    program: Program, ask: dict[str, Any], arguments: Sequence[Argument], on: dict[str, Any]
 ) -> dict[str, Any]:
     devices: dict[tuple[int, ...], Any] = {
         (*d.coords, d.core_on_chip): d for d in topology(on["name"], json.dumps(on["options"]))
