@@ -32,7 +32,7 @@ import numpy as np
 
 from grader.batch.findings import Reply
 from grader.batch.grade import Grader
-from grader.batch.running import Cost, Runs
+from grader.batch.running import Cost, ProgramRuns
 from grader.batch.workers import Workers
 from grader.common.intervals import Interval
 from grader.common.observation import Observation, total
@@ -234,7 +234,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
     bases = {n: traced(workers, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
 
     def findings(code: bytes) -> dict[Any, Any]:
-        return Runs(workers, files, Cost(workers.limits)).findings(ours, Reply(program=code))
+        return ProgramRuns(workers, files, Cost(workers.limits)).findings(ours, Reply(program=code))
 
     alone = {name: findings(bases[name]) for name in HONEST}
     tried = 0

@@ -11,7 +11,7 @@ import pytest
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, as_graded, overridden, with_sums
-from grader.batch.running import evaluated
+from grader.batch.running import with_formula_values
 from grader.common import formulas
 from grader.common.observation import Outcome
 from grader.common.result import Report, Result
@@ -100,7 +100,7 @@ def test_values_that_a_learners_process_sends_are_never_used(course: Course, gra
     question = course.exercise("a2_bytes").questions["halo_formula"]
     kind_raw = {"formula": "2*8*h*(N/X + N/Y)", "values": [1.0] * 32}
     with grader.pool.lent() as workers:
-        (found,) = evaluated(workers, Ask(question), Finding(outcomes=[Outcome(value=kind_raw)])).outcomes
+        (found,) = with_formula_values(workers, Ask(question), Finding(outcomes=[Outcome(value=kind_raw)])).outcomes
     assert found.value == {"problem": "write the formula as a text in quotes"}
 
 

@@ -11,7 +11,7 @@ import pytest
 from grader.batch import findings
 from grader.batch.findings import Reply
 from grader.batch.grade import Grader
-from grader.batch.running import Cost, Runs
+from grader.batch.running import Cost, ProgramRuns
 from grader.common.intervals import Interval
 from grader.common.observation import Fault, Observation
 from grader.course.loading import load_course
@@ -73,7 +73,7 @@ def test_facts_that_do_not_hold_are_found() -> None:
         taking = grader.hosts[0]
         ask = grader.plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
-        seen = Runs(taking, [], Cost(taking.limits)).findings([ask], Reply(program=code))[ask].observation
+        seen = ProgramRuns(taking, [], Cost(taking.limits)).findings([ask], Reply(program=code))[ask].observation
     assert seen is not None
 
     def wrong(seen: Observation) -> list[str]:

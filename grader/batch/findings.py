@@ -50,7 +50,7 @@ class Reply:
 
     Attributes:
         fault: the error or limit that stopped the learner's code; None for an answer.
-        body: plain values, as the learner's process sent them.
+        body: the fields ``values`` or ``raw`` of ``wire.messages.ChildMessage``, until ``plain_values`` checks them.
         program: the traced program as MLIR bytecode; None if there is a fault, or if the request was not for a program.
     """
 
@@ -278,7 +278,7 @@ def observed(ask: Ask, reply: RunReply, before: Observation | None = None) -> Fi
         why = f"the grader failed while it ran this program: {str(header['broken'])[:400]}"
         return Finding(fault=Fault("broken", why))
     try:
-        seen = _seen(ask, reply, before)
+        seen = _observation(ask, reply, before)
     except UNREADABLE as error:
         why = f"the grader cannot read the result that its own process sent: {type(error).__name__}: {error}"
         return Finding(fault=Fault("broken", why))
@@ -312,7 +312,7 @@ def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> l
     return outputs
 
 
-def _seen(ask: Ask, reply: RunReply, before: Observation | None) -> Observation:
+def _observation(ask: Ask, reply: RunReply, before: Observation | None) -> Observation:
     header, outputs = reply.header, outputs_of(ask, reply.header, reply.shards)
     if before is not None:
         if isinstance(before.compiled, Schedule):

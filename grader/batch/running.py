@@ -130,7 +130,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
     for ask in asks:
         if ask.hidden_inputs and isinstance(ask.of, Call):
             repeats.setdefault((ask.exercise, ask.program_key), []).append(ask)
-    runs, found = Runs(workers, trace.files, cost), dict[Ask, Finding]()
+    runs, found = ProgramRuns(workers, trace.files, cost), dict[Ask, Finding]()
     for ask in traced_of(asks):
         again = repeats.pop((ask.exercise, ask.program_key), []) if isinstance(ask.of, Call) else []
         found |= runs.findings([ask, *again], trace.replies[ask])
@@ -150,15 +150,17 @@ def of_tasks(asks: Sequence[Ask]) -> list[Ask]:
 
 
 def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
-    """Return the answers to the questions among the requests. These requests run no program."""
+    """Return the answers to the questions among the requests. Only a formula needs a worker, which evaluates it."""
     return [Answered(a, _plain(workers, a, trace.replies[a])) for a in asks if isinstance(a.of, Question)]
 
 
 def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
-    return Finding(fault=reply.fault) if reply.fault else evaluated(workers, ask, plain_values(ask, reply.body))
+    return (
+        Finding(fault=reply.fault) if reply.fault else with_formula_values(workers, ask, plain_values(ask, reply.body))
+    )
 
 
-def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
+def with_formula_values(workers: Workers, ask: Ask, finding: Finding) -> Finding:
     """Return ``finding``, the answer to a formula question, with the formula's values added.
 
     The formula is evaluated at each point of ``points_of``. A point has one value for each variable. The answer comes
@@ -189,7 +191,7 @@ def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
     return Finding(outcomes=[Outcome(value=found)])
 
 
-class Runs:
+class ProgramRuns:
     """Runs the programs of one source. A task that reaches the time limit on one mesh is not run on later meshes.
 
     This applies separately to runs on public inputs and to runs on hidden inputs.
@@ -203,11 +205,11 @@ class Runs:
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
         """Return the findings for requests that share one reply. After a fault, all later requests get this fault."""
         found: dict[Ask, Finding] = {}
-        before = Finding()
+        last = Finding()
         for ask in asks:
-            if before.fault is None:
-                before = self._finding(ask, reply, before.observation)
-            found[ask] = before
+            if last.fault is None:
+                last = self._finding(ask, reply, last.observation)
+            found[ask] = last
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:

@@ -95,11 +95,11 @@ def judge_answers(
         if isinstance(question.answer, Code):
             code = written_code(source, question.answer.task) if source else ""
             finding = Finding(outcomes=[Outcome(value=code[:MAX_TEXT])])
-        results.append(_answer(course, exercise, question, finding, student))
+        results.append(_judged_answer(course, exercise, question, finding, student))
     return results
 
 
-def _answer(course: Course, exercise: Exercise, question: Question, finding: Finding, student: str) -> Result:
+def _judged_answer(course: Course, exercise: Exercise, question: Question, finding: Finding, student: str) -> Result:
     params, fault = course.params(question, student), finding.fault
     raw = finding.outcomes[0].value if finding.outcomes else None
     if not course.solved:

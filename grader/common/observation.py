@@ -287,6 +287,7 @@ class Seen:
     Attributes:
         inputs: the inputs; in a call of several steps, the inputs of the first step.
         out, grads: the results; in a call of several steps, the results of the last step.
+        outcomes: for a plain function, (arguments, the submission's outcome, the right outcome) of each case.
         steps: the inputs and results of each step.
         check_vma: the argument of ``jax.shard_map``, if the task is the body of a ``shard_map``.
     """
@@ -313,10 +314,9 @@ class Seen:
     clock: Callable[..., Any] = _no_clock
     # Returns the timeline according to the TPU slice's compiler. None if there is no such compiler.
     chip: Callable[[], Any] | None = None
-    # A timed program is not run, so it has no ``Poison`` of its own. This field then holds the ``Poison`` of the
-    # smaller program, which is run and whose values are judged.
+    # A timed program is not run. It has the ``Poison`` of the smaller program, whose values are judged.
     poison: Poison | None = field(default=None, compare=False, repr=False)
-    # Comparisons with budgets. All copies of this observation share the list.
+    # Comparisons with budgets. All copies of this object share the list.
     spent: list[BudgetUse] = field(default_factory=list)
     measuring: bool = False  # True to record comparisons with budgets without letting any of them fail.
 

@@ -298,7 +298,7 @@ def inputs_of(
                 continue
             values = [_sample(call, name, array, dims, draw, related) for name, array in leaves(tree, argument)]
             found[argument] = rebuilt(tree, values)
-            related[argument] = mapped(_seen, found[argument])
+            related[argument] = mapped(_widened, found[argument])
         yield found
 
 
@@ -311,7 +311,7 @@ def _sample(
         raise AuthorError(f"{call.task.name}: argument {name}: {error}") from None
 
 
-def _seen(array: np.ndarray | None) -> np.ndarray | None:
+def _widened(array: np.ndarray | None) -> np.ndarray | None:
     return None if array is None else widened(array)
 
 

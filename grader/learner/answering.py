@@ -33,12 +33,12 @@ from grader.wire.messages import Argument, CallAsk, CaseOutcome, ChildMessage, F
 from grader.wire.text import closest, describe_load
 from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
 
-Reply = tuple[ChildMessage, list[bytes]]
+Message = tuple[ChildMessage, list[bytes]]
 MAX_COMPOSED, MAX_ENTRIES = 4, 64
 """Limits on the nesting levels of a composed answer, and on the entries of one part."""
 
 
-def answer(ask: TracerAsk, program: LoadedSource, seconds: float) -> Reply:
+def answer(ask: TracerAsk, program: LoadedSource, seconds: float) -> Message:
     """Answer one ask (a request of the grader). Return a dict with one key, and a list of byte strings.
 
     The key is one of:

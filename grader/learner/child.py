@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from jaxlib.mlir.dialects import builtin, mhlo  # noqa: F401  imported once, before the children fork
 
 from grader.learner import answering
-from grader.learner.answering import Reply
+from grader.learner.answering import Message
 from grader.learner.loading import load
 from grader.learner.surroundings import prepare, tolerant_jax
 from grader.wire import frames
@@ -42,7 +42,7 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
         source: SourceCode = {"name": header["name"], "chunks": chunks}
         program = load(source, seconds)
         say({"loaded": True, "faults": program.faults[:20]})
-        hung: dict[str, Reply] = {}  # a task that hangs on one mesh is not tried on other meshes
+        hung: dict[str, Message] = {}  # a task that hangs on one mesh is not tried on other meshes
         for number, ask in enumerate(_asks(read)):
             body, blobs = hung.get(ask["task"]) or answering.answer(ask, program, seconds)
             if body.get("fault", {}).get("kind") == "timeout":

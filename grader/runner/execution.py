@@ -70,11 +70,11 @@ MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
 MAX_READ = 64
 
-Reply = tuple[RunnerAnswer, list[bytes]]
+Message = tuple[RunnerAnswer, list[bytes]]
 P = ParamSpec("P")
 
 
-def size_of(reply: Reply) -> int:
+def size_of(reply: Message) -> int:
     return 4096 + len(reply[0].get("operations") or "") + sum(map(len, set(reply[1])))
 
 
@@ -87,16 +87,16 @@ class Read:
     operations: str | None
 
 
-_executed: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
+_executed: LRUCache[Message] = LRUCache(MAX_REPLIES, size_of)
 _compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
 _read: LRUCache[Read] = LRUCache(MAX_READ, lambda _: 1)  # one program is often executed with several sets of inputs
 
 
-def with_faults(run: Callable[P, Reply]) -> Callable[P, Reply]:
+def with_faults(run: Callable[P, Message]) -> Callable[P, Message]:
     """Return a function that calls ``run``, and returns a reply with a ``fault`` if the program is at fault."""
 
     @wraps(run)
-    def run_or_fault(*args: P.args, **options: P.kwargs) -> Reply:
+    def run_or_fault(*args: P.args, **options: P.kwargs) -> Message:
         try:
             return run(*args, **options)
         except ProgramRefused as error:
@@ -108,7 +108,7 @@ def with_faults(run: Callable[P, Reply]) -> Callable[P, Reply]:
 
 
 @with_faults
-def execute(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
+def execute(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]]) -> Message:
     """Execute a program once for each list of inputs, and read its facts.
 
     Args:
@@ -145,7 +145,7 @@ def execute(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
 
 
 @with_faults
-def values(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
+def values(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Message:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
     The grader judges only the values. So this function ignores the collectives that the compiler adds. It limits the
@@ -174,7 +174,7 @@ def values(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]], exact: boo
 
 
 @with_faults
-def times(ask: CallAsk, code: bytes, rounds: int, calls: int) -> Reply:
+def times(ask: CallAsk, code: bytes, rounds: int, calls: int) -> Message:
     """Time a program on the devices of this process and of the processes that ``join`` connected to it.
 
     The arguments are made on the devices. On a CPU, the grader limits the program's memory; on other devices, only the
@@ -279,7 +279,7 @@ def key_of(about: Mapping[str, Any], inputs: Iterable[Iterable[np.ndarray]], cod
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Steps) -> Reply:
+def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Steps) -> Message:
     """Run an executable for ``steps.count`` steps on each list of inputs. Return the results of all steps in order."""
     compiling.on_phase("executing")
     blobs: list[bytes] = []

@@ -44,7 +44,7 @@ SCALAR: Argument = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": 
 @with_faults
 def moved(
     ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
-) -> execution.Reply:
+) -> execution.Message:
     """Return how much the results on the first set of inputs change if one operation returns replacement values.
 
     Args:

@@ -44,7 +44,7 @@ def answer(header: RunnerRequest, blobs: list[bytes], send: Send) -> None:
     send({**answer, "cpu": time.process_time() - before}, out)
 
 
-def _asked(header: RunRequest, program: bytes, rest: list[bytes]) -> execution.Reply:
+def _asked(header: RunRequest, program: bytes, rest: list[bytes]) -> execution.Message:
     if "times" in header:
         return execution.times(header["ask"], program, *header["times"])
     inputs = execution.unpack_inputs(header, rest)

@@ -15,7 +15,7 @@ import pytest
 from grader.batch import findings as replies
 from grader.batch.findings import OTHER_KIND, Reply, RunReply
 from grader.batch.in_process import InProcess
-from grader.batch.running import Cost, Runs, collect, trace
+from grader.batch.running import Cost, ProgramRuns, collect, trace
 from grader.batch.workers import Pool, Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
@@ -521,7 +521,7 @@ def test_the_runner_gets_no_source_code(workers: Workers, monkeypatch: pytest.Mo
 
 def test_all_programs_of_a_submission_share_one_time_limit(workers: Workers) -> None:
     """A program after the limit is not run, and its fault says so."""
-    runs = Runs(workers, [], Cost(workers.limits, running=workers.limits.total_run_seconds + 1))
+    runs = ProgramRuns(workers, [], Cost(workers.limits, running=workers.limits.total_run_seconds + 1))
     one, another = array(), array("g")
     over = Finding(fault=Fault("timeout", "all programs together did not finish within 180 s"))
     assert runs.findings([one, another], Reply(program=b"no program")) == {one: over, another: over}
@@ -537,7 +537,7 @@ def test_a_program_whose_devices_wait_counts_towards_the_limit(
 
     monkeypatch.setattr(workers, "run", stuck)
     cost = Cost(workers.limits)
-    Runs(workers, [], cost).findings([array()], Reply(program=b"a program"))
+    ProgramRuns(workers, [], cost).findings([array()], Reply(program=b"a program"))
     assert cost.running == workers.limits.run_seconds
 
 
