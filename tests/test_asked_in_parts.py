@@ -192,6 +192,7 @@ def test_a_public_relation_hands_out_all_its_calls(course: Course) -> None:
     assert "484" not in public and "every_mesh" not in public
 
 
+@pytest.mark.slow
 def test_a_relation_of_two_tasks_keeps_both_in_a_mutant(tmp_path: Path) -> None:
     text = TEXTS["relations_0"]
     other = '\n\n@exercise.task(hints=["h"])\ndef twin(ws, x, *, mesh):\n    """The same."""\n    return jnp.sum(x)\n'

@@ -727,6 +727,7 @@ def f(a, *, mesh):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", WORKING)
 def test_sums_over_leading_dimensions_are_computed_in_every_tier(
     workers_in: Callable[[str], Workers], tier: str

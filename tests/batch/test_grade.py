@@ -332,6 +332,7 @@ def test_a_batch_of_one_job_reports_students_in_order(course: Course) -> None:
     assert came == students
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_while_a_submission_sleeps_others_are_graded_beside_it(tmp_path: Path) -> None:
     """Otherwise each such submission occupies a job for its whole time limit, and a few of them delay the class by minutes."""

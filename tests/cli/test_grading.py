@@ -20,6 +20,7 @@ from tests.batch.test_grade import RIGHT
 from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
 from tests.handed_in import write
 from tests.made_up import COURSE, made_up
+from tests.sampled import sampled
 
 ALONE = ("--isolation", "none", "-j", "1")  # one job starts fewer processes
 
@@ -129,7 +130,7 @@ def test_an_ambiguous_name_or_a_link_stops_no_other_student(small: Path) -> None
 @pytest.mark.skipif(
     os.name != "posix" or os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root's powers, to drop them"
 )
-@pytest.mark.parametrize("what", ["file", "folder"])
+@pytest.mark.parametrize("what", sampled(1, ["file", "folder"]))
 def test_a_submission_without_read_permission_is_reported_and_not_graded(what: str, small: Path) -> None:
     for name in ("ada", "bob"):
         (small / "class" / name / "work").mkdir(parents=True)

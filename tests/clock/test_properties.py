@@ -234,6 +234,7 @@ for program in (matmul(ring, "A"), matmul(gather_first, "A", P())):
 """
 
 
+@pytest.mark.slow
 def test_the_clock_does_not_depend_on_the_hash_seed() -> None:
     found = {
         subprocess.run(

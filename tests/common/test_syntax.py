@@ -31,6 +31,7 @@ def switching() -> Iterator[None]:
     sys.setswitchinterval(often)
 
 
+@pytest.mark.slow
 def test_a_library_that_parses_at_the_same_time_causes_no_error(switching: None) -> None:
     """CPython 3.11.7 may raise "SystemError: AST constructor recursion depth mismatch" here. ``parse`` then tries again."""
     stopped = threading.Event()
