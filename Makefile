@@ -56,7 +56,7 @@ test: install
 	$(BIN)/shardlings verify -j $(PROVERS) --isolation $(ISOLATION) $(SAMPLE)
 
 pytest: install
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow"
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" --ignore tests/wings
 
 test-all: test verify test-slow
 

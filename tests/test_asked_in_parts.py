@@ -165,6 +165,7 @@ def test_why_shows_every_call_that_a_relation_compares(course: Course) -> None:
     assert len([line for line in found.lines if line.startswith("  run ")]) == 4 + 2 * 2
 
 
+@pytest.mark.slow
 @relations
 def test_why_shows_all_meshes_of_a_relation(course: Course) -> None:
     found = why(course, TIER, submitted(course, right(course)), "scaling", None)

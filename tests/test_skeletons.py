@@ -110,6 +110,7 @@ def test_a_copy_by_compare_is_the_array(devices: int) -> None:
         assert (space["again_bits"](array) == array).all()
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_disguises() -> None:
     def first(seed: int) -> list[tuple[str, str]]:
         pick = random.Random(seed)

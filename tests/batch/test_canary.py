@@ -284,6 +284,7 @@ def test_nbgrader_runs_the_canary_once_even_without_a_cache(
     assert graded == ["canary", "ada", "bo"]
 
 
+@pytest.mark.slow
 def test_nbgrader_autograde_ends_at_once_after_a_failed_canary(broken: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """After any other exception, nbgrader fails one student, prints a traceback and goes on to the next student."""
     plugin = pytest.importorskip("grader.integrations.nbgrader.plugin")

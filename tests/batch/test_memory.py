@@ -133,6 +133,7 @@ def test_a_changed_check_is_judged_without_tracing_or_compiling(
     assert [r.status for r in was] != [r.status for r in now], "zeros are near enough now"
 
 
+@pytest.mark.slow
 @isolated
 def test_a_changed_tolerance_of_numbers_judges_only_the_answers_to_questions(
     course: Course, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -61,6 +61,7 @@ def test_verify_in_the_learners_release_refuses_and_asks_for_the_course(small: P
     assert line == f"shardlings: {said}"
 
 
+@pytest.mark.slow
 def test_verify_reports_an_unusable_exercise_and_proves_the_others(with_bad: Path) -> None:
     done = shardlings("verify", cwd=with_bad)
     assert done.returncode == 1 and done.stderr == ""
@@ -168,6 +169,7 @@ def test_commands_work_with_modules_of_one_kind_and_without_exercises(tmp_path: 
     assert one_line(empty) == "shardlings: no exercise in 03 yet: nothing to grade"
 
 
+@pytest.mark.slow
 def test_an_exception_in_an_authors_function_is_one_line_of_verify(tmp_path: Path) -> None:
     right = 'return all_gather_time(I, 4, "v5p")\n\n\nexercise.scenario'
     found = made_up(tmp_path, right, "return 1 / 0\n\n\nexercise.scenario")

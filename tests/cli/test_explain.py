@@ -113,6 +113,7 @@ def test_explain_shows_one_task_on_another_mesh() -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.slow
 def test_explain_shows_a_timeline_at_large_sizes_and_writes_its_trace(tmp_path: Path) -> None:
     trace = tmp_path / "e1.json"
     words = ["--mesh", "x=8", "--on", "v5e:2x4", "--dims", "I=65536,J=4096", "--trace", str(trace)]

@@ -114,6 +114,7 @@ def available_tier() -> str:
         pytest.skip("no sandbox works here")
 
 
+@pytest.mark.slow
 def test_learners_commands_report_an_unusable_exercise_and_use_the_others(with_bad: Path) -> None:
     listed = shardlings("list", cwd=with_bad)
     assert "X1 Gather" in listed.stdout and one_line(listed) == f"shardlings: {bad_line(with_bad)}"

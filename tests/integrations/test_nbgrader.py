@@ -1066,6 +1066,7 @@ def formgrader(root: Path, home: Path):
         server.wait(20)
 
 
+@pytest.mark.slow
 def test_a_folder_in_the_way_of_the_assignments_files_stops_no_batch(course: Course, root: Path) -> None:
     for name in ("ada", "eve", "zoe"):
         classroom.hand_in(root, name, MODULE, classroom.fill(book_of(root), course, MODULE, {}))

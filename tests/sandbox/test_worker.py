@@ -239,6 +239,7 @@ def test_a_worker_has_a_limit_on_its_memory(role: str) -> None:
             assert str(3000 << 20) in limits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", [t for t in TIERS if not available(t)])
 def test_a_worker_outlives_the_thread_that_first_needed_it(tier: str) -> None:
     with Worker("run", tier, 2, Limits()) as worker:

@@ -142,6 +142,7 @@ def test_mutants_of_a_task_after_a_check_of_a_different_task_get_no_joint_verdic
         assert killed_together(grader, mutants) == [None] * len(mutants)
 
 
+@pytest.mark.slow
 def test_look_for_grades_killed_mutants_again_until_one_fails_the_check(grader):
     exercise, mutant = grader.course.exercise("two"), doubled(grader.course)
     verdicts = [replace(judge_mutant(grader, mutant), seen_by=())]
