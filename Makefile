@@ -10,7 +10,7 @@ ROOMS := clock common course exercise expect hardware intake judging learner rep
 SAMPLE := a2 c4 e4 g2
 # The quick files of the rooms that start workers
 QUICK := $(patsubst %,batch/test_%.py,changes database grade late names overrides) \
-  $(patsubst %,cli/test_%.py,console docs imports) $(patsubst %,sandbox/test_%.py,calls confine keeper tiers)
+  $(patsubst %,cli/test_%.py,console docs) $(patsubst %,sandbox/test_%.py,calls confine keeper tiers)
 # Number of future terms to prove the course for. Before a term, and after changed checks: make SEEDS=20 verify
 SEEDS ?= 1
 # Exercises that `make verify` proves, and exercises of which it tries the mutants. Empty: the whole course
@@ -65,7 +65,7 @@ test-slow: install
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "slow and not by_hand" --durations 25
 
 test-fast: install
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(addprefix tests/,$(ROOMS) $(QUICK))
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" --hypothesis-profile quick $(addprefix tests/,$(ROOMS) $(QUICK))
 
 lint: install
 	$(BIN)/ruff check .

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from grader.batch.workers import Workers
 
 settings.register_profile("no clock", deadline=None)  # tests must not depend on the machine's speed
+settings.register_profile("quick", deadline=None, max_examples=20)  # for ``make test-fast``
 settings.load_profile("no clock")
 
 DEVICES = 8
