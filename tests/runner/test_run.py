@@ -56,7 +56,7 @@ def ran(traced: Callable[..., Any]) -> Callable[..., tuple[dict, list[np.ndarray
     return ran
 
 
-def refusal(reply: execution.Reply) -> str:
+def refusal(reply: execution.Message) -> str:
     header, blobs = reply
     assert blobs == [] and "fault" in header and header["fault"]["kind"] == "refused"
     return header["fault"]["message"]
@@ -340,7 +340,7 @@ def test_a_crash_is_reported_in_one_line_without_addresses(stderr: str, reason: 
 def test_results_of_recently_used_programs_are_cached() -> None:
     made: list[str] = []
 
-    def reply(name: str) -> execution.Reply:
+    def reply(name: str) -> execution.Message:
         made.append(name)
         return {"program": name}, [bytes(6000)]
 
