@@ -118,24 +118,29 @@ def _key(grader: Grader, exercise: str, seeds: int) -> bytes:
 def _of_course(grader: Grader, names: Sequence[str], cache: Cache | None) -> list[str]:
     """Return the problems of the whole course. If the cache has a course without problems, do not test it again."""
     key = _key_of_course(grader, names)
-    if cache and cache.get(key) is not None:
+    if cache and key and cache.get(key) is not None:
         return []
     problems = list(course_problems(grader.course, reported=names))
-    if cache and not problems:
+    if cache and key and not problems and key == _key_of_course(grader, names):
         cache.put(key, b"nothing to mend")
     return problems
 
 
-def _key_of_course(grader: Grader, names: Sequence[str]) -> bytes:
-    """Return the key under which the cache has a course without problems.
+def _key_of_course(grader: Grader, names: Sequence[str]) -> bytes | None:
+    """Return the key under which the cache has a course without problems, or None if a part cannot be read.
 
-    The key depends on the exercises whose texts are searched, and on all files of the course.
+    The key depends on the exercises whose texts are searched, on all exercises as they were loaded, and on all files of
+    the course. So if somebody saves a file meanwhile, the result does not count for the new file.
     """
-    root = grader.course.root
-    paths = sorted(p for p in [*root.glob("solutions/**/*"), *root.glob("exercises/**/*")] if p.is_file())
+    course, root = grader.course, grader.course.root
+    paths = [path for folder in ("solutions", "exercises") for path in sorted(root.glob(f"{folder}/**/*"))]
     paths = [root / "course.yaml", *(path for path in paths if "__pycache__" not in path.parts)]
-    files = {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
-    return _digest(grader, "whole course", list(names), files)
+    try:
+        loaded = course.digest([*course.module_of])
+        files = [(path.relative_to(root).as_posix(), path.read_bytes()) for path in paths if path.is_file()]
+    except (CourseError, OSError):
+        return None
+    return _digest(grader, "whole course", [*names], loaded, [(n, hashlib.sha256(b).hexdigest()) for n, b in files])
 
 
 def _digest(grader: Grader, *about: object) -> bytes:

@@ -574,6 +574,12 @@ def test_problems_of_the_whole_course_are_cached_until_a_file_changes(
         assert [searches(), searches()] == [2, 2]
         (place / "solutions" / "notes.txt").write_text("x")
         assert [searches(), searches()] == [3, 4]  # a problem is reported on every run
+        (place / "solutions" / "notes.txt").unlink()
+        saved = place / "solutions" / "01_gather" / "x1_gather.py"
+        saved.write_text(saved.read_text() + "# saved after it was loaded\n")
+        assert [searches(), searches()] == [5, 5]
+    with Cache(tmp_path / "cache", 1 << 20) as cache, Grader(load_course(place / "course.yaml"), "none") as grader:
+        assert [searches(), searches()] == [6, 6]
 
 
 @pytest.mark.slow
