@@ -130,7 +130,7 @@ def _key_of_course(grader: Grader, names: Sequence[str]) -> bytes | None:
     """Return the key under which the cache has a course without problems, or None if a part cannot be read.
 
     The key depends on the exercises whose texts are searched, on all exercises as they were loaded, and on all files of
-    the course. So if somebody saves a file meanwhile, the result does not count for the new file.
+    the course. So if you save a file meanwhile, the result does not count for the new file.
     """
     course, root = grader.course, grader.course.root
     paths = [path for folder in ("solutions", "exercises") for path in sorted(root.glob(f"{folder}/**/*"))]
