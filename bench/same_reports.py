@@ -37,7 +37,7 @@ def grade(checkout: Path, out: Path) -> None:
         ],
     }  # fmt: skip
     for name, words in asked.items():
-        command = [sys.executable, "-m", "grader.cli", "grade", *map(str, words), "--out", str(out / name), "--json"]
+        command = [sys.executable, "-m", "grader", "grade", *map(str, words), "--out", str(out / name), "--json"]
         done = subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True)
         print(f"{name}: exit code {done.returncode}", *done.stderr.splitlines()[-3:], sep="\n  ")
     shutil.rmtree(place)
@@ -50,6 +50,8 @@ def differences(out: Path, other: Path) -> Iterator[str]:
         yield from (f"{name}/{file}: {why}" for file in sorted(mine.keys() & theirs.keys())
                     for why in _first_difference(mine[file], theirs[file], ""))  # fmt: skip
         print(f"{name}: {len(mine)} and {len(theirs)} reports")
+        if not mine:
+            yield f"{name}: no reports"
 
 
 def _report(path: Path) -> dict[str, Any]:
