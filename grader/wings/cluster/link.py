@@ -74,8 +74,9 @@ class Dask:
         self.address = address
         # Silence the loggers of these packages, because this module reports the packages' errors. Dask gives some
         # loggers, such as distributed.client, a level of their own.
-        for name in ("distributed", "tornado", "asyncio", *logging.root.manager.loggerDict):
-            if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+        packages = ("distributed", "tornado", "asyncio")
+        for name in (*packages, *logging.root.manager.loggerDict):
+            if name.partition(".")[0] in packages:
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         # The package distributed warns about differing versions. ``Dispatch`` checks all versions that matter.
         warnings.filterwarnings("ignore", module="distributed")

@@ -35,6 +35,21 @@ def test_options_that_exclude_each_other_give_one_line(tmp_path: Path, what: str
     assert one_line(done) == f"shardlings: {says}"
 
 
+def test_dask_prints_no_messages_of_its_own() -> None:
+    """Dask sets the level of distributed.client, so the level of distributed does not apply to it."""
+    code = f"""
+import logging, sys
+from grader.wings.cluster.link import ClusterError, Dask
+try:
+    Dask({AT!r})
+except ClusterError as error:
+    print(error)
+logging.getLogger("distributed.client").error("a traceback")
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"no scheduler answers at {AT} (") and done.stderr == ""
+
+
 @pytest.mark.parametrize("how", ["folder", "nbgrader"])
 def test_the_error_without_dask_shows_what_to_install(tmp_path: Path, how: str) -> None:
     without = "import sys; sys.modules['distributed'] = None\nfrom grader.cli import main\nmain()"
