@@ -27,7 +27,7 @@ from grader.sandbox.worker import WorkerDied
 from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
 from grader.wire.limits import IDLE_SECONDS, MAX_TEXT
-from grader.wire.messages import FLOOD, GARBAGE, IDLE, KILLED, TIMEOUT, WORKER_ENDED
+from grader.wire.messages import DISK, FLOOD, GARBAGE, IDLE, KILLED, SILENT, THREADS, TIMEOUT, WORKER_ENDED
 from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
@@ -172,8 +172,11 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
             "this submission exceeded its time limit earlier",
         )
     reason = {
+        DISK: "the process wrote too many files, or too large ones",
         FLOOD: "the process sent back more than 16 MiB",
         GARBAGE: "the process sent back unreadable bytes",
+        SILENT: "the process closed the connection to the grader",
+        THREADS: "the process started too many threads",
         # Signal 9 does not prove that memory ran out: the child may have killed itself.
         KILLED: "the process was killed, for example because it used more memory than allowed",
     }.get(how, how)

@@ -475,6 +475,11 @@ def test_the_reason_why_a_program_did_not_run_is_reported(died: WorkerDied, kind
     assert fault.kind == kind and fault.message.startswith(message)
 
 
+@pytest.mark.parametrize("how", ["disk", "flood", "garbage", "silent", "threads", "died of signal 9"])
+def test_the_fault_of_a_child_that_ended_says_what_the_code_did(how: str) -> None:
+    assert replies.ended_fault(how, "it", 2).message.startswith("it ended the process: the process ")
+
+
 def test_a_tracer_that_dies_is_the_graders_fault() -> None:
     assert replies.ended_fault("worker", "it", 2) == Fault(
         "broken", "the process that traces the code ended twice; a person must review this submission"
