@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.common.layout import owner_slices
@@ -17,6 +17,7 @@ from grader.course.loading import load_course
 from grader.course.sources import read_sources
 from grader.exercise import Cases, Exercise, Question
 from grader.hardware import CHIPS
+from tests.meshes import abstract_mesh
 
 COURSE = load_course(Path(__file__).parents[1] / "course.yaml")
 
@@ -59,14 +60,14 @@ def all_reduce_sends(size: float, n: int) -> float:
 def test_local_shape_agrees_with_jax(check):
     exercise = COURSE.exercise("a1_local_shape")
     for case in cases_of(exercise, check):
-        mesh = AbstractMesh(tuple(case["mesh_shape"].values()), tuple(case["mesh_shape"]))
+        mesh = abstract_mesh(case["mesh_shape"])
         assert exercise.tasks["local_shape"](**case) == NamedSharding(mesh, case["spec"]).shard_shape(case["shape"])
 
 
 def test_local_shape_refuses_what_jax_refuses():
     exercise = COURSE.exercise("a1_local_shape")
     for case in cases_of(exercise, "local_shape_uneven"):
-        mesh = AbstractMesh(tuple(case["mesh_shape"].values()), tuple(case["mesh_shape"]))
+        mesh = abstract_mesh(case["mesh_shape"])
         with pytest.raises(ValueError):
             NamedSharding(mesh, case["spec"]).shard_shape(case["shape"])
         with pytest.raises(ValueError):

@@ -16,12 +16,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AbstractMesh
 
 from grader.course.exercises import load_exercise
 from grader.exercise import Question
 from grader.hardware import CHIPS
 from tests import network
+from tests.meshes import abstract_mesh
 from tests.sampled import sampled
 
 CAPSTONE = Path(__file__).parents[1] / "solutions" / "13_capstone"
@@ -54,7 +54,7 @@ def forward_and_backward(dp: int, sp: int, tp: int, b: int, T: int, D: int) -> t
 
 @cache
 def traced(sp: int, tp: int, b: int, T: int, D: int, dp: int = 2) -> tuple[Any, Any]:
-    mesh = AbstractMesh((dp, tp, sp), ("dp", "tp", "sp"))
+    mesh = abstract_mesh({"dp": dp, "tp": tp, "sp": sp})
     H = D // HEAD
     shapes = {
         "before": (D,), "qkv": (D, 3, H, HEAD), "out": (H, HEAD, D), "between": (D,), "up": (D, 4 * D), "down": (4 * D, D),

@@ -17,13 +17,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from jax.sharding import AbstractMesh
 
 from grader.course.exercises import load_exercise
 from grader.exercise import Exercise
 from grader.runner import hlo, hlo_text
 from grader.runner.groups import axis_groups, crossed_axes
 from tests import network
+from tests.meshes import abstract_mesh
 
 ROOT = Path(__file__).parents[1]
 MODULE = ROOT / "solutions/12_predict_profile"
@@ -85,7 +85,7 @@ def test_every_text_has_its_program_here(name: str):
 @pytest.mark.parametrize("name", [n for n in TEXTS if not n.startswith(("step", "layouts")) and n != "exchange-tpu"])
 def test_collectives_are_those_of_the_source(name: str):
     program = MAKE.PROGRAMS[name]
-    mesh = AbstractMesh(tuple(program.mesh.values()), tuple(program.mesh))
+    mesh = abstract_mesh(program.mesh)
     function, arguments = program.make(mesh, *program.sizes)
     sent: Counter[Key] = Counter()
     wide = name.split("-")[1] == "cpu"  # on the CPU, bfloat16 is sent as float32
@@ -185,7 +185,7 @@ def test_answer_agrees_with_a_second_derivation(question: Any):
 @pytest.mark.parametrize("name", [n for n in TEXTS if not n.startswith("step")])
 def test_whole_shapes_are_those_of_the_arguments(name: str):
     program = MAKE.PROGRAMS[name]
-    mesh = AbstractMesh(tuple(program.mesh.values()), tuple(program.mesh))
+    mesh = abstract_mesh(program.mesh)
     _, arguments = program.make(mesh, *program.sizes)
     due = []
     for one in arguments:

@@ -21,6 +21,7 @@ from grader.course.exercises import load_exercise
 from grader.exercise import Exercise, Question
 from grader.hardware import CHIPS
 from tests import network
+from tests.meshes import abstract_mesh
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
 EXERCISES: dict[str, Exercise] = {
@@ -151,7 +152,7 @@ def body(task: str, sizes: dict[str, int], mesh: jax.sharding.Mesh | AbstractMes
 
 def permutes(task: str, sizes: dict[str, int], left: tuple[int, int], right: tuple[int, int]) -> list[tuple[int, int]]:
     """Return the bytes and the direction (1 or -1) of each permute of a solution."""
-    fn = body(task, sizes, AbstractMesh(tuple(sizes.values()), tuple(sizes)))
+    fn = body(task, sizes, abstract_mesh(sizes))
     traced = jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct(s, jnp.float32) for s in (left, right)))
     (inner,) = [e.params["jaxpr"] for e in traced.eqns if "shard_map" in e.primitive.name]
     hops = [e for e in inner.eqns if e.primitive.name == "ppermute"]

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.common.layout import coordinates
@@ -28,6 +28,7 @@ from grader.expect import Failure
 from grader.hardware import CHIPS, HOP_TIME
 from grader.runner import facts, program
 from tests import network
+from tests.meshes import abstract_mesh
 from tests.sampled import sampled
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
@@ -68,7 +69,7 @@ def from_all(net: network.Network) -> float:
 
 
 def block(shape: tuple[int, ...], spec: P, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes))
+    mesh = abstract_mesh(sizes)
     return NamedSharding(mesh, spec).shard_shape(shape)
 
 

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
-from jax.sharding import AbstractMesh
 from jax.sharding import PartitionSpec as P
 from scipy.optimize import linprog
 
@@ -29,6 +28,7 @@ from grader.course.exercises import load_exercise
 from grader.exercise import Cases, Question
 from grader.hardware import CHIPS, GPUS
 from tests import network
+from tests.meshes import abstract_mesh
 
 FOLDER = Path(__file__).parents[1] / "solutions" / "04_comm_times"
 NAMES = [
@@ -251,7 +251,7 @@ def traced_layer(B, D, F, X, Y) -> tuple[Counter, Counter]:
 
     FSDP discards gathered weights, so the backward pass gathers them again. It does not gather x again.
     """
-    mesh = AbstractMesh((X, Y), ("x", "y"))
+    mesh = abstract_mesh({"x": X, "y": Y})
     specs = (P("x", "y"), P("x", "y"), P("y", "x"))
     layer = jax.shard_map(mlp_layer, mesh=mesh, in_specs=specs, out_specs=P("x", "y"), check_vma=False)
     shapes = [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in ((B, D), (D, F), (F, D), (B, D))]

@@ -18,13 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.course.exercises import load_exercise
 from grader.exercise import Exercise, Question, Task
 from grader.hardware import CHIPS
 from tests import network
+from tests.meshes import abstract_mesh
 
 MODULE = Path(__file__).parents[1] / "solutions" / "08_training"
 NAMES = ["h5_tensor_parallel", "h6_sequence_parallel", "h10_gather_tp"]
@@ -47,7 +48,7 @@ def traced(task: Task, n: int, arguments: list[Any], specs: tuple) -> Any:
         lambda shape: jax.ShapeDtypeStruct(shape, BF16), arguments, is_leaf=lambda a: type(a) is tuple
     )
     body = jax.shard_map(
-        task.fn, mesh=AbstractMesh((n,), ("tp",)), in_specs=specs, out_specs=task.out_specs, check_vma=False
+        task.fn, mesh=abstract_mesh({"tp": n}), in_specs=specs, out_specs=task.out_specs, check_vma=False
     )
     return jax.make_jaxpr(body)(*shaped).jaxpr
 
@@ -174,7 +175,7 @@ def block_bytes(S: int, D: int, N: int) -> float:
 
 
 def kept_bytes(S: int, D: int, F: int, L: int, N: int) -> float:
-    mesh = AbstractMesh((N,), ("tp",))
+    mesh = abstract_mesh({"tp": N})
     rows = NamedSharding(mesh, P("tp")).shard_shape((S, D))
     hidden = NamedSharding(mesh, P(None, "tp")).shard_shape((S, F))
     return sum(2 * (math.prod(rows) + math.prod(hidden)) for _ in range(L))

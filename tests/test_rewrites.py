@@ -30,7 +30,7 @@ TYPED = {
     "gathers to reduced": (MAPPED.format("jax.lax.all_gather(a, 'x')", "P('x')"), "{R:x}"),
     "copies by reduced": (MAPPED.format("a + jax.lax.pcast(jax.numpy.ones(4), 'x', to='varying')", "P('x')"), "{R:x}"),
     "an Explicit mesh": (MAPPED.format("2 * a", "P('x')"), "Explicit"),
-    "results unreduced": (MAPPED.format("jax.lax.psum(a, 'x')", "P()"), "P(unreduced={'x'})"),
+    "results unreduced": (MAPPED.format("jax.lax.psum(a, 'x')", "P()"), "P(unreduced={'x'}"),
     "operands reduced": ("return jax.sharding.reshard(a @ jax.numpy.ones((4, 3)), P('x', None))", "{R:x}"),
     "reshard by shard_map": ("return jax.sharding.reshard(jax.sharding.reshard(a, P('x', reduced={'y'})), P('x'))", "preduced"),
 }  # fmt: skip
