@@ -60,7 +60,7 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
         if work:
             by_student = {one.student: one for one in work}
             grader.batch(by_student, by_student.__getitem__, names, done)
-        workers = [worker for host in grader.hosts for worker in getattr(host, "processes", [])]
+        workers = [worker for host in grader.worker_sets for worker in getattr(host, "processes", [])]
         for worker in workers:
             worker.await_ready()
         # Measure while the workers live. The CPU time of ended processes in bubblewrap is lost, because bubblewrap does

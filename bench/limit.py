@@ -41,7 +41,7 @@ sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
 import load  # noqa: E402
 
 from grader.batch import findings  # noqa: E402
-from grader.batch.running import traced_of  # noqa: E402
+from grader.batch.running import sent_to_child  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
 from grader.exercise import Call  # noqa: E402
@@ -87,7 +87,7 @@ class ByHand:
         with tolerant_jax():
             with self.timed("load"):
                 program = loaded({"name": source.name, "chunks": [[c.name, c.text] for c in source.chunks]}, SECONDS)
-            traced, replies = traced_of(asks), []
+            traced, replies = sent_to_child(asks), []
             for ask in traced:
                 with self.timed("trace and lower"):
                     replies.append(answer(ask.for_tracer(list(program.files)), program, SECONDS))

@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from grader.authoring.grading import graded_and_public
 from grader.authoring.margins import EXACT, ROOM, SHOWN, Measured, differing, measured
 from grader.authoring.tries import amounts, replaced_texts
 from grader.batch.grade import Grader
@@ -60,7 +61,7 @@ def rows_of(course: Course, grader: Grader, name: str) -> Iterator[Row]:
     exercise = course.exercise(name)
     text = reference_source(exercise, answers(course, exercise, "verify"))
     submission = Submission("verify", {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
-    found = grader.graded_and_public(submission, name)[2]
+    found = graded_and_public(grader, submission, name)[2]
     others = [o for o in (*exercise.alternatives.values(), *exercise.misconceptions.values()) if isinstance(o.of, Task)]
     texts = replaced_texts(grader, exercise, others, found, {})
     for text in texts:

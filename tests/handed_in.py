@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from grader.intake.reading import read
-from grader.intake.submission import Submission, fingerprint
+from grader.intake.submission import Submission, source_digest
 
 EXERCISES = {
     "c1_local": "03_matmuls",
@@ -67,6 +67,6 @@ PIECES = st.lists(st.sampled_from(TOKENS) | st.sampled_from(LONGER), max_size=30
 
 
 def fingerprints(folder: Path) -> frozenset[str]:
-    """Return the fingerprint of each file in a folder, as a course computes the fingerprints of its handouts."""
+    """Return the digest of each file in a folder, as a course computes the fingerprints of its handouts."""
     files = (path for path in folder.rglob("*") if path.is_file())
-    return frozenset(fingerprint(source) for path in files for source in read_(path).sources.values())
+    return frozenset(source_digest(source) for path in files for source in read_(path).sources.values())

@@ -226,7 +226,7 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
 
 def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
     """Change traced programs of honest and wrong submissions, run them, and judge the results."""
-    workers = grader.hosts[0]
+    workers = grader.worker_sets[0]
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
     (first, *_), files = [a for a in asks if not a.hidden_inputs and a.dims == asks[-1].dims], [f"{NAME}.py"]

@@ -70,7 +70,7 @@ def test_facts_that_do_not_hold_are_found() -> None:
     """The test removes a collective from a program's facts, or changes a result. ``miscounted`` reports this."""
     course = load_course(search.COURSE / "course.yaml")
     with Grader(course, best_tier("auto"), 1) as grader:
-        taking = grader.hosts[0]
+        taking = grader.worker_sets[0]
         ask = grader.plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
         seen = ProgramRuns(taking, [], Cost(taking.limits)).findings([ask], Reply(program=code))[ask].observation

@@ -561,7 +561,7 @@ def test_broken_results_are_graded_again_by_the_same_command(
 ) -> None:
     """In the first run of ``grade`` the test kills the runner at each try. In the second run it kills nothing."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
-    workers = grader.hosts[0]
+    workers = grader.worker_sets[0]
     assert isinstance(workers, Workers)
     workers.runners[0].worker.kill()  # its cache has results
     (work / "bo" / f"{NAME}.py").write_text(RIGHT.replace("local", "mine"))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from grader.authoring.grading import graded_and_public
 from grader.authoring.margins import Amounts, separates, uses_of
 from grader.batch.grade import Grader
 from grader.batch.running import collect
@@ -164,7 +165,7 @@ class Replaced:
         Returns:
             The reports on all checks, and on public checks and inputs.
         """
-        *both, self.answered = grader.graded_and_public(submission_of(name, self.text), name, self.known)
+        *both, self.answered = graded_and_public(grader, submission_of(name, self.text), name, self.known)
         return both[0], both[1]
 
 

@@ -36,6 +36,7 @@ from concurrent.futures import as_completed
 
 from grader.authoring import inputs, keys, possible
 from grader.authoring.declarations import declaration_problems, rule_problems
+from grader.authoring.grading import graded_and_public
 from grader.authoring.margins import margin_problems
 from grader.authoring.redrawn import Redrawn, differences
 from grader.authoring.seeds import SEEDS, is_luck, results_by_seed, with_those_before
@@ -247,7 +248,7 @@ def reference_problems(grader: Grader, exercise: Exercise, seeds: int) -> Genera
     """
     text = reference_source(exercise, answers(grader.course, exercise, "verify"))
     submission = submission_of(exercise.id, text)
-    graded, shown, found = grader.graded_and_public(submission, exercise.id)
+    graded, shown, found = graded_and_public(grader, submission, exercise.id)
     failed = {r.name: r for r in (*graded.results, *shown.results) if r.status not in RIGHT}
     # If a check failed on public and on hidden inputs, ``result`` is the public result.
     for name, result in failed.items():
@@ -284,7 +285,7 @@ def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
     if text.answered:
         submission = submission_of(exercise.id, text.text)
-        both = grader.graded_and_public(submission, exercise.id, text.answered, only_known=True)[:2]
+        both = graded_and_public(grader, submission, exercise.id, text.answered, only_known=True)[:2]
         if not any(problems(grader, exercise, text, *both, seeds)):
             return
     yield from problems(grader, exercise, text, *text.run(grader, exercise.id), seeds)

@@ -38,8 +38,10 @@ class Devices(Protocol):
     @property
     def text(self) -> str: ...
 
-    def outputs(self, ask: Ask, request: CallAsk, program: bytes, seen: Observation) -> list[list[list[Sharded]]]:
-        """Return a program's results on these devices, in the form of ``Observation.elsewhere``."""
+    def outputs(
+        self, ask: Ask, request: CallAsk, program: bytes, observation: Observation
+    ) -> list[list[list[Sharded]]]:
+        """Return a program's results on these devices, in the form of ``Observation.on_devices``."""
         ...
 
     def seconds(self, ask: Ask, request: CallAsk, program: bytes) -> tuple[float, ...] | str:
@@ -88,15 +90,18 @@ class Beside(NamedTuple):
     compiler: Compiler | None = None
 
 
+NOTHING_BESIDE = Beside()
+
+
 def stuck(found: Sequence[list[list[Sharded]]]) -> str:
     """Return why a program did not finish on the devices; '' if it finished. ``found`` has the program's results."""
     shards = [array.shards for run in found[0] for array in run][:1]
     return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
 
 
-def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
+def unseen(observation: Observation, why: str) -> list[list[Sharded]]:
     """Return the shapes and layouts of the simulated devices' results, without values.
 
     Reading a value raises NotHere with the reason ``why``.
     """
-    return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]
+    return [[replace(array, shards=Unseen(why)) for array in run] for run in observation.outputs]

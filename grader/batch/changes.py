@@ -41,7 +41,7 @@ MISSING = "this run's folders lack the file that an earlier run graded"
 NOT_SAID = "no known cause: the report on file does not record the course and versions that graded it"
 FAILED_BEFORE = "the grader itself failed in the earlier run"
 FAILS_NOW = "the grader itself failed in this run"
-NOTHING = "no known cause: submission, course and versions are unchanged; review the check with shardlings appeal"
+NO_CAUSE = "no known cause: submission, course and versions are unchanged; review the check with shardlings appeal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
     was = as_it_stood(old, new)
     if not parts and abs(was.earned - new.earned) < 1e-6:
         return []
-    reasons = "; ".join(dict.fromkeys(change.why for change in parts)) or NOTHING
+    reasons = "; ".join(dict.fromkeys(change.why for change in parts)) or NO_CAUSE
     if abs(was.bonus - new.bonus) > 1e-6:
         most = round(sum(e.points for e in new.exercises if e.extension), 6)
         parts.append(Change(new.student, BONUS, was.bonus, new.bonus, most, reasons))
@@ -150,7 +150,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
         return hand
     if "broken" in (was.status, now.status):
         ours = FAILED_BEFORE if was.status == "broken" else FAILS_NOW
-        why = ours if why == NOTHING else f"{ours}; {why}"
+        why = ours if why == NO_CAUSE else f"{ours}; {why}"
     status = f"{was.status} -> {now.status}; " if was.status != now.status else ""
     worth = f"worth {tidy(was.points)} -> {tidy(now.points)}; " if was.points != now.points else ""
     kept = " (the points were set by hand and do not change)" if now.by_hand else ""
@@ -170,7 +170,7 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
 
 
 def causes_of(before: ExerciseReport, after: ExerciseReport) -> list[str]:
-    """Return the reasons for a changed verdict, such as a changed submission or course; NOTHING if none is known."""
+    """Return the reasons for a changed verdict, such as a changed submission or course; NO_CAUSE if none is known."""
     if not before.basis or not after.basis:
         return [NOT_SAID]
     # ``basis`` names the backend only if the backend is not the CPU.
@@ -181,7 +181,7 @@ def causes_of(before: ExerciseReport, after: ExerciseReport) -> list[str]:
     ]
     if "versions" in differ:
         said.append(f"versions changed ({before.basis.get('versions', 'unknown')} -> {after.basis['versions']})")
-    return said or [NOTHING]
+    return said or [NO_CAUSE]
 
 
 def lacks_file(before: ExerciseReport, after: ExerciseReport) -> bool:

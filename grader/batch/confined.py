@@ -23,10 +23,11 @@ from grader.intake.archives import Archive
 from grader.intake.parsers import ParsedCell, Parsers, Python, Stamp
 from grader.intake.submission import Chunk, Place, Refused, Source, Unreadable
 from grader.sandbox.limits import Limits
-from grader.sandbox.tiers import NOTHING, Extra, NoIsolation, best_tier
+from grader.sandbox.tiers import NO_EXTRA, Extra, NoIsolation, best_tier
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.frames import BadFrame, json_of
 from grader.wire.limits import MAX_TEXT, READ_MEMORY_MIB, READ_SECONDS, READ_SECONDS_TOTAL
+from grader.wire.messages import ParseRequest
 
 
 class _Chunks(BaseModel):
@@ -61,7 +62,7 @@ class ParsingProcess:
         left: CPU seconds that are left for the files of each submission, by the submission's path.
     """
 
-    def __init__(self, tier: str, extra: Extra = NOTHING) -> None:
+    def __init__(self, tier: str, extra: Extra = NO_EXTRA) -> None:
         self._worker = Worker("read", tier, 1, Limits(memory_mib=READ_MEMORY_MIB), extra)
         self._lock = Lock()
         self.left: dict[str, float] = defaultdict(lambda: READ_SECONDS_TOTAL)
@@ -76,9 +77,8 @@ class ParsingProcess:
 
     def ask(
         self,
-        request: dict[str, Any],
+        request: ParseRequest,
         blobs: Sequence[bytes],
-        seconds: float,
         form: TypeAdapter[T],
         spend: Callable[[float], None],
     ) -> tuple[T, list[bytes]]:
@@ -86,20 +86,19 @@ class ParsingProcess:
 
         Args:
             blobs: the bytes to parse.
-            seconds: the limit on CPU time.
             form: the type that the JSON part must have.
             spend: called with the CPU seconds that the request used, even if the file is refused.
 
         Raises:
             Refused: the bytes cannot be parsed, or parsing needs too much memory or crashes the process.
-            OutOfTime: parsing took more than ``seconds``.
+            OutOfTime: parsing took more than ``request["seconds"]``.
             Unreadable: the process that parses does not work on this machine.
         """
-        killed = False
+        killed, seconds = False, request["seconds"]
         with self._lock:
             for _ in range(2):
                 try:
-                    header, (record, *out) = self._worker.parse(request | {"seconds": seconds}, blobs)
+                    header, (record, *out) = self._worker.parse(request, blobs)
                     spend(float(header["cpu"]))
                     about = json_of(record, "the record is")
                     if about.get("memory") or header.get("spent"):
@@ -124,7 +123,7 @@ class ParsingProcess:
     def _works(self) -> bool:
         """Return True if a new process can read the grader's own test file."""
         self._worker.kill()
-        request = {"parse": "stamp", "about": {}, "submission": -1, "seconds": READ_SECONDS}
+        request: ParseRequest = {"parse": "stamp", "about": {}, "submission": -1, "seconds": READ_SECONDS}
         try:
             _, (record, *_) = self._worker.parse(request, [b'{"submitted": "2026-01-01T00:00:00+00:00"}'])
         except (WorkerDied, ValueError):
@@ -195,9 +194,9 @@ class Confined(Parsers):
         seconds = min(READ_SECONDS, self._process.left[self._place])
         if seconds <= 0:
             raise Refused(_too_long(seconds))
-        request = {"parse": operation, "about": about, "submission": self._number}
+        request: ParseRequest = {"parse": operation, "about": about, "submission": self._number, "seconds": seconds}
         try:
-            return self._process.ask(request, blobs, seconds, form, self._spend)
+            return self._process.ask(request, blobs, form, self._spend)
         except OutOfTime:
             raise Refused(_too_long(seconds)) from None
 

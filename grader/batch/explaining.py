@@ -182,52 +182,52 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
         answered, notes = collect(workers, source, asks)
     made = [facts_of(answer, wanted) for answer in answered]
     return [
-        replace(one, elsewhere=_elsewhere(a, grader.backend), measured=_measured(a, grader.backend))
+        replace(one, elsewhere=_on_devices(a, grader.backend), measured=_measured(a, grader.backend))
         for one, a in zip(made, answered, strict=True)
     ], notes
 
 
 def facts_of(answer: Answered, wanted: Wanted) -> Explained:
     """Return the facts about one request's program. If there is no program, the only fact is the fault."""
-    ask, seen = answer.ask, answer.finding.observation
+    ask, observation = answer.ask, answer.finding.observation
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
-    if seen is None:
+    if observation is None:
         return Explained(*about, fault=answer.finding.fault)
     assert isinstance(ask.of, Call)
-    timeline, untimed = _timeline(seen, ask.of.timing, wanted)
-    arguments = _arguments(ask)
+    timeline, untimed = _timeline(observation, ask.of.timing, wanted)
+    arguments, graph = _arguments(ask), observation.operations
     return Explained(
         *about,
         arguments=arguments,
-        results=_results(ask.of, seen.outputs[0]) if seen.outputs else (),
-        ran=bool(seen.outputs),
-        collectives=seen.collectives,
-        traffic=Seen(ask.mesh, collectives=seen.collectives).traffic,
-        memory=seen.memory,
-        live=live_memory(seen.operations) if seen.operations else None,
-        stored=live_memory(seen.operations, on_tpu=True).peak if seen.operations and timeline else 0,
-        routes=drawn([], routes, seen.operations) if seen.operations else (),
-        pipelines=drawn([], pipelines, seen.operations, [a.name for a in arguments]) if seen.operations else (),
-        flops=seen.flops,
-        dot_flops=seen.dot_flops,
+        results=_results(ask.of, observation.outputs[0]) if observation.outputs else (),
+        ran=bool(observation.outputs),
+        collectives=observation.collectives,
+        traffic=Seen(ask.mesh, collectives=observation.collectives).traffic,
+        memory=observation.memory,
+        live=live_memory(graph) if graph else None,
+        stored=live_memory(graph, on_tpu=True).peak if graph and timeline else 0,
+        routes=drawn([], routes, graph) if graph else (),
+        pipelines=drawn([], pipelines, graph, [a.name for a in arguments]) if graph else (),
+        flops=observation.flops,
+        dot_flops=observation.dot_flops,
         timeline=timeline,
-        profiles=_profiles(seen, timeline, ask.of.timing, wanted),
+        profiles=_profiles(observation, timeline, ask.of.timing, wanted),
         untimed=untimed,
-        program=seen.program,
+        program=observation.program,
     )
 
 
-def _elsewhere(answer: Answered, backend: str) -> str:
+def _on_devices(answer: Answered, backend: str) -> str:
     """Return a text that says how far values on real devices differ from values on simulated devices; '' if unknown."""
-    seen = answer.finding.observation
-    if seen is None or not seen.elsewhere:
+    observation = answer.finding.observation
+    if observation is None or not observation.on_devices:
         return ""
-    if unseen := [a.shards.why for run in seen.elsewhere[0] for a in run if isinstance(a.shards, Unseen)]:
+    if unseen := [a.shards.why for run in observation.on_devices[0] for a in run if isinstance(a.shards, Unseen)]:
         return f"values were not compared on {backend}: {unseen[0]}"
     pairs = [
         (wide(a), wide(b))
-        for here, there in zip(seen.outputs, seen.elsewhere[0], strict=True)
-        for one, other in zip(here, there, strict=True)
+        for simulated, real in zip(observation.outputs, observation.on_devices[0], strict=True)
+        for one, other in zip(simulated, real, strict=True)
         if one.slices == other.slices
         for a, b in zip(one.shards, other.shards, strict=True)
     ]
@@ -244,24 +244,25 @@ def _elsewhere(answer: Answered, backend: str) -> str:
 
 def _measured(answer: Answered, backend: str) -> str:
     """Return a text with the measured time of a call (median and spread); '' without a measurement."""
-    seen = answer.finding.observation
-    if seen is None or not seen.measured:
+    observation = answer.finding.observation
+    if observation is None or not observation.measured:
         return ""
-    if isinstance(seen.measured, str):
-        return f"not timed on {backend}: {seen.measured}"
-    low, typical, high = quantiles(seen.measured, n=4)
+    if isinstance(observation.measured, str):
+        return f"not timed on {backend}: {observation.measured}"
+    rounds = len(observation.measured)
+    low, typical, high = quantiles(observation.measured, n=4)
     simulated = "; this is the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
-    took = f"a call on {backend} takes {show_seconds(typical)}, the median of {len(seen.measured)} rounds of calls"
+    took = f"a call on {backend} takes {show_seconds(typical)}, the median of {rounds} rounds of calls"
     spread = f"the spread of the rounds (range of the middle half) is {(high - low) / typical:.0%} of the median"
     return f"{took}; {spread}{simulated}"
 
 
-def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple[Timeline | None, str]:
+def _timeline(observation: Observation, timing: Timing | None, wanted: Wanted) -> tuple[Timeline | None, str]:
     """Return the program's timeline if it was requested, or the reason why there is none."""
     if timing is None and not wanted.on:
         return None, ""
     try:
-        return laid_out(seen.operations, timing or Timing(wanted.on, None, wanted.profile)), ""
+        return laid_out(observation.operations, timing or Timing(wanted.on, None, wanted.profile)), ""
     except Failure as failure:
         return None, failure.reason
     # A ValueError means that the mesh does not fit the slice.
@@ -269,12 +270,12 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
         return None, str(error)
 
 
-def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
+def _profiles(observation: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
     """Return a text that compares the chip's time with the time if all collectives overlap; '' if unknown or equal."""
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)
-    return profiles_text(timeline, laid_out(seen.operations, replace(timing, profile=other_profile(timeline))))
+    return profiles_text(timeline, laid_out(observation.operations, replace(timing, profile=other_profile(timeline))))
 
 
 def _arguments(ask: Ask) -> list[Placed]:

@@ -84,7 +84,8 @@ class Replies:
         files: the names by which programs refer to the source's files or notebook cells.
         source: the source, if a child process traced it in this run of the grader; None for replies from the cache and
             from ``InProcess``.
-        hung: how many exercises of the submission have reached a time limit so far, including exercises of this source.
+        hung: whether the keeper has ended a child of this submission for a time limit, for this source or an
+            earlier one.
     """
 
     each: tuple[Reply, ...]
@@ -92,7 +93,7 @@ class Replies:
     cpu: float = field(default=0.0, compare=False)
     files: tuple[str, ...] = ()
     source: Source | None = field(default=None, compare=False)
-    hung: int = field(default=0, compare=False)
+    hung: bool = field(default=False, compare=False)
 
     @property
     def lasting(self) -> bool:
@@ -281,16 +282,16 @@ def observed(ask: Ask, reply: RunReply, before: Observation | None = None) -> Fi
         why = f"the grader failed while it ran this program: {str(header['broken'])[:400]}"
         return Finding(fault=Fault("broken", why))
     try:
-        seen = _observation(ask, reply, before)
+        observation = _observation(ask, reply, before)
     except UNREADABLE as error:
         why = f"the grader cannot read the result that its own process sent: {type(error).__name__}: {error}"
         return Finding(fault=Fault("broken", why))
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
     # The learner may have forged the program's bytes, so that the program returns too many or too few arrays.
-    if any(len(results) != due for results in seen.outputs if due is not None):
+    if any(len(results) != due for results in observation.outputs if due is not None):
         return Finding(fault=Fault("refused", "the program does not return the results and gradients of the call"))
-    return Finding(seen)
+    return Finding(observation)
 
 
 def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> list[list[Sharded]]:
@@ -325,11 +326,11 @@ def _observation(ask: Ask, reply: RunReply, before: Observation | None) -> Obser
     graph = None if header["operations"] is None else from_text(header["operations"])
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
-    talks = [collective_of(c) for c in header["collectives"]]
+    found = [collective_of(c) for c in header["collectives"]]
     # The collectives in ``added`` replace those that the CPU's compiler added.
     if isinstance(compiled, Schedule) and compiled.added is not None:
-        talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
-    collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
+        found = [c for c in found if not c.by_compiler] + [collective_of(c) for c in compiled.added]
+    collectives = placed(found, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     flags = bool(header["mapped"]), str(header["program"])
     if isinstance(compiled, Schedule):

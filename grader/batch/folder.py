@@ -120,7 +120,7 @@ class Folder:
         for place in ("", "reports", "students"):
             clear_left_behind(self.path / place)
 
-    def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
+    def current_report(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
         """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
         The report's fingerprint (a digest of everything that the report depends on) must be current. No result for
@@ -283,7 +283,7 @@ def grade_batch(
         except Unreadable as error:
             failures[student] = error
             continue
-        if folder.kept(student, fingerprint, names) is None:
+        if folder.current_report(student, fingerprint, names) is None:
             left.append(student)
         else:
             graded.add(student)

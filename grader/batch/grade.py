@@ -1,10 +1,10 @@
-"""Make a report from a submission, in six steps: read, plan, trace, run, judge, report."""
+"""Make a report from a submission: plan, trace, run, judge and report (steps 2 to 6 in CONTRIBUTING.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from grader.batch.backends import Compiler, Devices
+from grader.batch.backends import Beside, Compiler, Devices
 from grader.batch.remembering import CHECKED, Keys, Store, surroundings
 from grader.batch.reporting import Basis, exercise_report, note_of_devices, own_digest, report, versions
 from grader.batch.runners import Runner
@@ -14,7 +14,6 @@ from grader.batch.workers import SPARE, SPARE_EACH, Pool, Workers
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course
-from grader.intake.facts import is_untouched
 from grader.intake.submission import Submission, by_source
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered
@@ -42,11 +41,13 @@ class Grader:
     ) -> None:  # fmt: skip
         self.course, self.tier, self.jobs, self.devices, self.compiler = course, tier, jobs, devices, compiler
         self.store = _store(course, tier, cache if devices is None and compiler is None else None)
-        runners = [] if here else [Runner(course, tier, compiler) for _ in range(jobs)]
+        runners = [] if here else [Runner(course, tier) for _ in range(jobs)]
         count = 0 if here else jobs + min(SPARE, SPARE_EACH * jobs)
-        made = [Workers(course, tier, runners, devices, self.store) for _ in range(count)]
-        self.hosts = [here] if here else made[:jobs]  # one set of workers for each submission that is graded at a time
-        self.pool: Pool[Report] = Pool(self.hosts, made[jobs:])
+        made = [Workers(course, tier, runners, Beside(devices, compiler), self.store) for _ in range(count)]
+        self.worker_sets = (
+            [here] if here else made[:jobs]
+        )  # one set of workers for each submission that is graded at a time
+        self.pool: Pool[Report] = Pool(self.worker_sets, made[jobs:])
         self.references = References()
         self.judge = Judge(course, self.references)
         self.basis = Basis(course, self.versions, tier, self.backend)
@@ -100,36 +101,6 @@ class Grader:
     def _key_of_checks(self, name: str, public: bool, asks: list[Ask], traced: Trace) -> bytes:
         about = [name, self.course.digest_of_checks(name), public, self.course.solved]
         return self.store.keys.checks(about, traced.files, {ask: traced.replies[ask] for ask in asks})
-
-    def graded_and_public(
-        self, submission: Submission, name: str, known: Iterable[Answered] = (), *, only_known: bool = False
-    ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
-        """Return (report on all checks, report on public checks and inputs, all answers) for one exercise.
-
-        Args:
-            known: answers from earlier runs, for requests that need not be sent again.
-            only_known: send no request, and judge only the known answers.
-        """
-        found, exercise = {a.ask.answer_key: a.finding for a in known}, self.course.exercise(name)
-        plans = {
-            public: [ask for ask in self.plan(name, public) if not only_known or ask.answer_key in found]
-            for public in (False, True)
-        }
-        every = {ask.answer_key: ask for ask in (*plans[True], *plans[False])}
-        with self.pool.lent() as workers:
-            left = [ask for key, ask in every.items() if key not in found]
-            new, notes = collect(workers, submission.sources[name], left) if left else ([], [])
-            found |= {a.ask.answer_key: a.finding for a in new}
-            reports = []
-            for public in (False, True):
-                answered = [Answered(ask, found[ask.answer_key]) for ask in plans[public]]
-                checked = self.judge.checked(exercise, answered, workers, public)
-                own = judge_answers(self.course, exercise, answered, submission.student, submission.sources[name])
-                results = [*checked.results, *own]
-                reports.append(
-                    exercise_report(self.basis, submission, name, results, checked.evidence, notes, public=public)
-                )
-            return reports[0], reports[1], [Answered(ask, found[key]) for key, ask in every.items()]
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
         """Return the answer to every request of one exercise. Raises KeyError if the submission lacks the exercise."""
@@ -185,7 +156,7 @@ class Grader:
 
     def warm(self) -> None:
         """Start the workers without waiting for them. Spare workers start only when they are needed."""
-        for workers in self.hosts:
+        for workers in self.worker_sets:
             for worker in workers.processes:
                 worker.start()
 
@@ -208,23 +179,6 @@ class Grader:
 
     def _processes(self) -> list[Worker]:
         return [worker for workers in self.pool.sets for worker in workers.processes]
-
-
-def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:
-    """Grade the exercises ``names``. An exercise counts as not handed in if the learner did not change its file."""
-    course, given = grader.course, grader.course.handed_out
-    begun = [name for name in names if not is_untouched(submission.sources.get(name), given)]
-    report = grader.grade(submission, begun, public=public)
-    graded = {e.exercise: e for e in report.exercises}
-    return report.model_copy(update={"exercises": [graded.get(name) or _not_begun(course, name) for name in names]})
-
-
-def _not_begun(course: Course, name: str) -> ExerciseReport:
-    exercise = course.exercise(name)
-    return ExerciseReport(
-        exercise=name, module=exercise.module, title=exercise.title, points=0, earned=0, pending=0, results=[],
-        handed_in=False, extension=exercise.extension,
-    )  # fmt: skip
 
 
 def _store(course: Course, tier: str, cache: Cache | None) -> Store:

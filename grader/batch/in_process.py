@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.batch.backends import Compiler
-from grader.batch.findings import Replies, RunReply, load_notes, reply_of
+from grader.batch.findings import Replies, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
-from grader.batch.runners import with_compiled
 from grader.batch.workers import Workers
 from grader.common import formulas
 from grader.course.config import Limits
@@ -37,7 +36,7 @@ class InProcess(Workers):
     def processes(self) -> list[Any]:
         return []
 
-    def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
+    def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: bool) -> Replies:
         """Load a source (a file or notebook) in this process, and return its replies to all requests."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
@@ -45,24 +44,23 @@ class InProcess(Workers):
 
         chunks = [[c.name, c.text] for c in source.chunks]
         with tolerant_jax():
-            program = load({"name": source.name, "chunks": chunks}, NO_LIMIT)
+            loaded = load({"name": source.name, "chunks": chunks}, NO_LIMIT)
             if not chunks:
-                program.space.update(self.namespace)
-                program.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
-            files, ends = list(program.files), dict(source.ends)
+                loaded.space.update(self.namespace)
+                loaded.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
+            files, ends = list(loaded.files), dict(source.ends)
             requests = [ask.for_tracer(files) for ask in asks]
             for ask, request in zip(asks, requests, strict=True):
                 request["after"] = ends.get(ask.exercise)
-            answers = [answer(request, program, NO_LIMIT) for request in requests]
+            answers = [answer(request, loaded, NO_LIMIT) for request in requests]
         each = tuple(reply_of(ask, *one) for ask, one in zip(asks, answers, strict=True))
-        return Replies(each, tuple(load_notes(program.faults)), 0.0, tuple(files))
+        return Replies(each, tuple(load_notes(loaded.faults)), 0.0, tuple(files))
 
-    def run(self, ask: Ask, request: CallAsk, program: bytes) -> RunReply:
-        """Run a program on the inputs of a request."""
+    def executed(self, ask: Ask, request: CallAsk, program: bytes) -> tuple[Mapping[str, Any], list[bytes]]:
+        """Run a program. Return (header with the program's facts, bytes of its results)."""
         from grader.runner.execution import execute
 
-        header, shards = execute(request, program, ask.arrays())
-        return RunReply(with_compiled(self.compiler, header, request, program, ask), shards)
+        return execute(request, program, ask.arrays())
 
     def formula(self, request: FormulaText) -> Mapping[str, Any]:
         """Evaluate a formula that a student wrote."""

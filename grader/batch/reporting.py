@@ -14,8 +14,7 @@ import grader
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.intake.facts import has_leaderboard, is_untouched, pseudonym_of
-from grader.intake.submission import Submission, exact_digest
-from grader.intake.submission import fingerprint as source_digest
+from grader.intake.submission import Submission, exact_digest, source_digest
 from grader.reports.points import counted
 
 

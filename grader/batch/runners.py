@@ -5,13 +5,12 @@ If a program's devices wait for each other too long, the next program gets a new
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
-from grader.batch.backends import Compiler
 from grader.course.loading import Course
 from grader.judging.plan import Ask
 from grader.sandbox.worker import Worker, WorkerDied
@@ -26,21 +25,17 @@ T = TypeVar("T")
 class Runner:
     """Runs programs in a worker process, one at a time. All submissions share the worker and its cache of results.
 
-    A program takes this way: ``run`` (also compiles for other chips), ``run_or_try_again`` (takes the worker, or a new
-    one if this one is set aside), ``_tried_twice`` (tries once more if the worker dies), ``Worker.run_program`` (sends
-    the request to the process), and in the process ``runner/serve.py``.
+    A program takes this way: ``run`` (takes the worker, or a new one if this one is set aside), ``_tried_twice`` (tries
+    once more if the process dies), ``Worker.run_program`` (sends the request to the process), and in the process
+    ``runner/serve.py``.
 
     If a program's devices wait for each other too long, the runner *sets its worker aside*: this worker continues with
     the program, and the next program gets a new worker.
-
-    Args:
-        compiler: compiles each program that ran without a fault, for chips that this machine lacks.
     """
 
-    def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
+    def __init__(self, course: Course, tier: str) -> None:
         self._make = partial(Worker, "run", tier, course.config.devices, course.config.limits)
         self.worker, self._aside = self._make(), list[Worker]()
-        self.compiler = compiler
         self._lock = Lock()
 
     @property
@@ -49,19 +44,11 @@ class Runner:
         return [self.worker, *self._aside]
 
     def run(
-        self, request: CallAsk, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext
-    ) -> tuple[Mapping[str, Any], list[bytes]]:
-        """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied.
-
-        If there is a compiler and the program ran, the header's entry ``compiled`` has the compiler's answer.
-        """
-        header, shards = self.run_or_try_again(request, program, ask, while_asleep)
-        return with_compiled(self.compiler, header, request, program, ask), shards
-
-    def run_or_try_again(
         self, request: CallAsk, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext, **more: Any
     ) -> tuple[dict, list[bytes]]:
-        """Run a program. If the worker dies or hangs, a fresh worker tries once more.
+        """Run a program. If its process dies or hangs, a new process tries once more.
+
+        Return (header with the program's facts, bytes of its results).
 
         Args:
             while_asleep: returns a context manager for the time in which the worker is set aside.
@@ -121,13 +108,3 @@ def _tried_twice(worker: Worker, request: Callable[[], T]) -> T:
     except WorkerDied as died:
         died.ours = died.reason != "timeout" and not worker.runs_own_test()
         raise
-
-
-def with_compiled(
-    compiler: Compiler | None, header: Mapping[str, Any], request: CallAsk, program: bytes, ask: Ask
-) -> Mapping[str, Any]:
-    """Return the header (facts about the program), with the compiler's answer if the program ran."""
-    if compiler is None or "fault" in header or "broken" in header:
-        return header
-    made = compiler.compiled(request, program, ask)
-    return header if made is None else {**header, "compiled": (made, str(compiler.on))}

@@ -31,7 +31,7 @@ from grader.judging.seen import Answered, Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire.messages import CallAsk, FormulaText
 
-NOTHING = Reply(Fault("missing", "nothing was handed in for this exercise"))
+NOT_HANDED_IN = Reply(Fault("missing", "nothing was handed in for this exercise"))
 
 
 @dataclass
@@ -42,13 +42,13 @@ class Cost:
         limits: the submission's limits.
         tracing: CPU seconds and idle seconds of the learner's processes.
         running: CPU seconds of the programs. A program that does not finish in time counts as ``limits.run_seconds``.
-        hung: how many exercises have reached a time limit in a learner's process.
+        hung: whether the keeper has ended a child of this submission for a time limit.
     """
 
     limits: Limits
     tracing: float = 0.0
     running: float = 0.0
-    hung: int = 0
+    hung: bool = False
 
     @property
     def tracing_left(self) -> float:
@@ -87,8 +87,8 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
         cost: the submission's cost so far. This function adds the seconds of tracing.
     """
     if source is None:
-        return Trace(dict.fromkeys(asks, NOTHING))
-    asked = traced_of(asks)
+        return Trace(dict.fromkeys(asks, NOT_HANDED_IN))
+    asked = sent_to_child(asks)
     if cost.tracing_left < 0:
         found = Replies((GIVEN_UP,) * len(asked))
     else:
@@ -98,14 +98,14 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
             made = workers.replies(source, asked, cost.tracing_left, cost.hung)
             found = store.keep(TRACES, key, made, source)
     cost.tracing += found.cpu
-    cost.hung = max(cost.hung, found.hung)
+    cost.hung |= found.hung
     replies = dict(zip(asked, found.each, strict=True))
     programs = {(ask.exercise, ask.program_key): reply for ask, reply in replies.items() if isinstance(ask.of, Call)}
     every = {ask: replies[ask] if ask in replies else programs[ask.exercise, ask.program_key] for ask in asks}
     return Trace(every, found.notes, found.files)
 
 
-def traced_of(asks: Sequence[Ask]) -> list[Ask]:
+def sent_to_child(asks: Sequence[Ask]) -> list[Ask]:
     """Return the requests that go to the learner's process. Requests with hidden inputs come last.
 
     A call with hidden inputs is left out: the learner's program is traced for public inputs, and the grader then runs
@@ -126,14 +126,17 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
         trace: the source's replies.
         cost: the submission's cost so far. This function adds the CPU seconds of the programs.
     """
+    # The exercise is in the keys, because ``verify`` sends one exercise's asks several times, with other names.
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
         if ask.hidden_inputs and isinstance(ask.of, Call):
             repeats.setdefault((ask.exercise, ask.program_key), []).append(ask)
     runs, found = ProgramRuns(workers, trace.files, cost), dict[Ask, Finding]()
-    for ask in traced_of(asks):
-        again = repeats.pop((ask.exercise, ask.program_key), []) if isinstance(ask.of, Call) else []
-        found |= runs.findings([ask, *again], trace.replies[ask])
+    for ask in sent_to_child(asks):
+        if isinstance(ask.of, Call):
+            found |= runs.findings([ask, *repeats.pop((ask.exercise, ask.program_key), [])], trace.replies[ask])
+        else:
+            found[ask] = _plain(workers, ask, trace.replies[ask])
     return [Answered(ask, found[ask]) for ask in asks]
 
 
@@ -155,9 +158,10 @@ def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answ
 
 
 def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
-    return (
-        Finding(fault=reply.fault) if reply.fault else with_formula_values(workers, ask, plain_values(ask, reply.body))
-    )
+    """Return the finding for a reply that has no program."""
+    if reply.fault:
+        return Finding(fault=reply.fault)
+    return with_formula_values(workers, ask, plain_values(ask, reply.body))
 
 
 def with_formula_values(workers: Workers, ask: Ask, finding: Finding) -> Finding:
@@ -214,8 +218,8 @@ class ProgramRuns:
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
         """Return the finding for one request. The facts of ``before``, an earlier run of the program, are reused."""
-        if reply.fault is not None or not isinstance(ask.of, Call):
-            return _plain(self._workers, ask, reply)
+        if reply.fault is not None:
+            return Finding(fault=reply.fault)
         assert reply.program is not None
         task = ask.exercise, ask.task, ask.hidden_inputs
         if fault := self._hung.get(task) or self._cost.no_more_runs:
@@ -229,39 +233,40 @@ class ProgramRuns:
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
         """Run a program, if its result is not in the cache. If two workers die, return a fault."""
         request, store, seconds = ask.for_runner(list(self._files)), self._workers.store, self._cost.limits.run_seconds
-        trial = Trial(self._workers, ask, request, program, self._cost)
+        program_run = ProgramRun(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
             answer = store.find(RUNS, key)
             if answer is None:
-                answer = store.keep(RUNS, key, trial.run())
+                answer = store.keep(RUNS, key, program_run.run())
             finding = observed(ask, answer, before)
             observation = finding.observation
             if observation is None:
                 return finding
             if observation.outputs and observation.poison is None:
-                observation = replace(observation, poison=Poisoned(observation, trial.run_changed, seconds, store, key))
-            return Finding(self._elsewhere(ask, observation, request, program))
+                poison = Poisoned(observation, program_run.run_changed, seconds, store, key)
+                observation = replace(observation, poison=poison)
+            return Finding(self._with_devices(ask, observation, request, program))
         except WorkerDied as died:
             return Finding(fault=run_fault(died, seconds))
 
-    def _elsewhere(self, ask: Ask, observation: Observation, request: CallAsk, program: bytes) -> Observation:
+    def _with_devices(self, ask: Ask, observation: Observation, request: CallAsk, program: bytes) -> Observation:
         """Return ``observation`` with the program's results on real devices and, if measured, its times on them."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return observation
         if observation.outputs and task in self._stuck:
-            return replace(observation, elsewhere=[unseen(observation, self._stuck[task])])
+            return replace(observation, on_devices=[unseen(observation, self._stuck[task])])
         if observation.outputs:
             found = devices.outputs(ask, request, program, observation)
             if why := stuck(found):
                 self._stuck[task] = why
-            observation = replace(observation, elsewhere=found)
+            observation = replace(observation, on_devices=found)
         return replace(observation, measured=devices.seconds(ask, request, program)) if devices.times else observation
 
 
 @dataclass(frozen=True)
-class Trial:
+class ProgramRun:
     """One program of a submission, and the workers that run it. Each run adds its CPU time to ``cost``."""
 
     workers: Workers

@@ -26,9 +26,9 @@ from grader.intake.facts import written_code
 from grader.intake.submission import Chunk, Source
 from grader.judging import answers
 from grader.judging.judge import WRONG_ON_HIDDEN, judge_checks
-from grader.judging.misconceptions import Judged, fitting
+from grader.judging.misconceptions import Attempt, fitting
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, Finding, paired
+from grader.judging.seen import Answered, Finding
 from grader.wire.limits import MAX_TEXT
 
 
@@ -46,19 +46,18 @@ class Judge:
             workers: the workers that run a misconception if it was not run before.
             public: True if the submission is judged on public data only.
         """
-        compared = paired(answered)
-        results = judge_checks(exercise, compared, public=public)
+        results = judge_checks(exercise, answered, public=public)
         if self._course.solved:
-            results = self.with_hints(exercise, results, compared, workers, public)
-        evidence = [_evidence(a) for a in compared if not isinstance(a.ask.of, Question)]
+            results = self.with_hints(exercise, results, answered, workers, public)
+        evidence = [_evidence(a) for a in answered if not isinstance(a.ask.of, Question)]
         return Checked(results=results, evidence=evidence, lasting=self._lasting(exercise, answered))
 
     def with_hints(
         self, exercise: Exercise, results: list[Result], answered: list[Answered], workers: Workers, public: bool
     ) -> list[Result]:
         """Return the results with the hints of misconceptions that explain failed checks."""
-        judged = partial(self._references.judged, exercise, workers)
-        statuses, submitted = {result.name: result.status for result in results}, Judged(answered)
+        attempt_of = partial(self._references.attempt, exercise, workers)
+        statuses, submitted = {result.name: result.status for result in results}, Attempt(answered)
         hinted = []
         for result in results:
             misconceptions: list[Misconception] = []
@@ -70,7 +69,7 @@ class Judge:
                     for misconception in exercise.misconceptions.values()
                     if misconception.of in tasks and may_explain(misconception, check, statuses, public)
                 ]
-                misconceptions = fitting(check, submitted, statuses, known, exercise.checks, judged)
+                misconceptions = fitting(check, submitted, statuses, known, exercise.checks, attempt_of)
             hinted.append(answers.with_hint(result, misconceptions) if misconceptions else result)
         return hinted
 
@@ -125,7 +124,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
     return public or bool(misconception.gives) or all(statuses.get(name) != "passed" for name in misconception.fails)
 
 
-def _executed(submitted: Judged, task: Task) -> bool:
+def _executed(submitted: Attempt, task: Task) -> bool:
     """Return True if the code of a task ran: it returned a result or raised an error."""
     faults = [a.finding.fault for a in submitted.answered if a.ask.task == task.name]
     return any(fault is None or fault.kind == "raised" for fault in faults)
@@ -157,12 +156,12 @@ class ProgramFindings:
 
     Attributes:
         findings: findings by the key of the request (``Ask.answer_key``).
-        judged: cached results of ``References.judged``, by the keys of the requests.
+        attempts: cached results of ``References.attempt``, by the keys of the requests.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     findings: dict[tuple, Finding] = field(default_factory=dict)
-    judged: dict[tuple, Judged] = field(default_factory=dict)
+    attempts: dict[tuple, Attempt] = field(default_factory=dict)
 
 
 class References:
@@ -196,16 +195,18 @@ class References:
                 found.findings |= {a.ask.answer_key: a.finding for a in answered}
             return [Answered(a, found.findings[a.answer_key]) for a in asks]
 
-    def judged(self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]) -> Judged:
+    def attempt(
+        self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]
+    ) -> Attempt:
         """Return the answers of a submission with this misconception in one task and right solutions in all others."""
         found = self._of(exercise, misconception)
         key = tuple(ask.answer_key for ask in asks)
-        if key not in found.judged:
+        if key not in found.attempts:
             others = [ask for ask in asks if ask.task != misconception.of.name]
             right = self.answered(exercise, None, others, workers)
             by_ask = {a.ask.answer_key: a for a in (*right, *self.answered(exercise, misconception, asks, workers))}
-            found.judged[key] = Judged([by_ask[same] for same in key if same in by_ask])
-        return found.judged[key]
+            found.attempts[key] = Attempt([by_ask[same] for same in key if same in by_ask])
+        return found.attempts[key]
 
     def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
         """Keep answers of a solution with this misconception (None: the reference), so that it need not run again."""

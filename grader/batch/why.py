@@ -200,14 +200,15 @@ def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
 
 
 def _asked(answer: Answered) -> Iterator[str]:
-    ask, seen, fault = answer.ask, answer.finding.observation, answer.finding.fault
+    ask, observation, fault = answer.ask, answer.finding.observation, answer.finding.fault
     about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [counted(len(ask.cases), "case")]
     about += [f"static {dict(ask.static)}"] if ask.static else []
     about += [f"check_vma={ask.check_vma}"] if isinstance(ask.of, Call) and len(ask.of.task.modes) > 1 else []
     yield f"{ask.task}: {', '.join(about)}, {'hidden' if ask.hidden_inputs else 'public'} inputs {ask.digest[:16]}"
-    if seen is not None:
-        yield f"  program {seen.program[:16]}; temporary memory {seen.memory} B; FLOPs {seen.flops}"
-        for one in seen.collectives:
+    if observation is not None:
+        memory, flops = observation.memory, observation.flops
+        yield f"  program {observation.program[:16]}; temporary memory {memory} B; FLOPs {flops}"
+        for one in observation.collectives:
             yield f"  {_collective(one)}"
     elif fault is not None:
         yield f"  no result to judge; kind of failure: {fault.kind}"
@@ -280,9 +281,9 @@ def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
         steps = answer.ask.of.steps if isinstance(answer.ask.of, Call) else 1
         if answer.ask.inputs:
             inputs += [_value(name, array) for name, array in arrays_of(answer.ask.inputs[run * steps])]
-        seen = answer.finding.observation
-        if seen and len(seen.outputs) >= (run + 1) * steps:
-            last = seen.outputs[(run + 1) * steps - 1]
+        observation = answer.finding.observation
+        if observation and len(observation.outputs) >= (run + 1) * steps:
+            last = observation.outputs[(run + 1) * steps - 1]
             outputs += [_value(out.name or f"result {i}", out.value) for i, out in enumerate(last)]
     return replace(page, failed_on=said, inputs=inputs, outputs=outputs)
 

@@ -21,7 +21,7 @@ from queue import LifoQueue
 from threading import Condition
 from typing import Any, Generic, Self, TypeVar
 
-from grader.batch.backends import Devices
+from grader.batch.backends import NOTHING_BESIDE, Beside
 from grader.batch.findings import Replies, Reply, RunReply, ended_fault, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
 from grader.batch.runners import Runner
@@ -45,11 +45,8 @@ from grader.wire.messages import (
     TracerAsk,
 )
 
-GIVEN_UP = Reply(
-    Fault(
-        "crashed", "not run, because other code of this submission ended the process or used up the submission's time"
-    )
-)
+NOT_RUN = "not run, because other code of this submission ended the process or used up the submission's time"
+GIVEN_UP = Reply(Fault("crashed", NOT_RUN))
 
 
 @dataclass(frozen=True)
@@ -67,12 +64,12 @@ class Children:
         tracer: the worker that starts the children.
         asks: all requests to the file. Requests with hidden inputs come last.
         seconds: seconds that are left for all children: CPU seconds and idle seconds together.
-        hung: how many exercises of the submission have reached a time limit so far.
+        hung: whether the keeper has ended an earlier child of this submission for a time limit.
         while_asleep: returns a context manager, which is open from the first sleep of a child to the end of this child.
     """
 
     def __init__(
-        self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float, hung: int,
+        self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float, hung: bool,
         while_asleep: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:  # fmt: skip
         self._while_asleep = while_asleep
@@ -109,7 +106,7 @@ class Children:
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
         """Record faults for requests that are not tried again. ``left``: the requests that the child did not answer."""
         seconds, late = self._limits.trace_seconds, ended.how in (TIMEOUT, IDLE)
-        self._hung += late
+        self._hung |= late
         if not ended.loaded:
             self._failed_loads += 2 if late else 1
             if self._failed_loads >= 2:
@@ -187,15 +184,17 @@ class Workers:
         store: a cache that keeps results from one run of the grader to the next.
         devices: devices that programs run on in addition to the simulated devices. The checks must pass with the
             results from both kinds of devices.
+        compiler: compiles each program that ran without a fault, for chips that this machine lacks.
         while_asleep: returns a context manager (``Turns.asleep``) for the time after the first sleep of a child, and
             for the time in which a worker is set aside.
     """
 
     def __init__(
-        self, course: Course, tier: str, runners: Sequence[Runner] = (), devices: Devices | None = None,
+        self, course: Course, tier: str, runners: Sequence[Runner] = (), beside: Beside = NOTHING_BESIDE,
         store: Store | None = None,
     ) -> None:  # fmt: skip
-        self.limits, self.devices, self.store = course.config.limits, devices, store or Store(Keys(None))
+        self.limits, self.store = course.config.limits, store or Store(Keys(None))
+        self.devices, self.compiler = beside
         self.tracer = Worker("trace", tier, course.config.devices, course.config.limits)
         self.runners = runners or [Runner(course, tier)]
         self.while_asleep: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -206,20 +205,19 @@ class Workers:
 
     def with_runner(self, number: int) -> Workers:
         """Return a copy of these workers that uses only one of the runners, chosen by ``number``."""
-        one = copy(self)
-        one.runners = [self.runners[number % len(self.runners)]]
-        return one
+        return self._with(runners=[self.runners[number % len(self.runners)]])
 
     def without_devices(self) -> Workers:
         """Return a copy of these workers that uses simulated devices only."""
-        one = copy(self)
-        one.devices = None
-        return one
+        return self._with(devices=None)
 
     def afresh(self) -> Workers:
         """Return a copy of these workers whose store (cache) makes every value anew."""
+        return self._with(store=self.store.afresh())
+
+    def _with(self, **changed: Any) -> Workers:
         one = copy(self)
-        one.store = self.store.afresh()
+        vars(one).update(changed)
         return one
 
     def close(self) -> None:
@@ -227,19 +225,24 @@ class Workers:
         for worker in self.processes:
             worker.kill()
 
-    def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
-        """Return the replies of a source (a file or notebook), from confined child processes that run it.
-
-        Args:
-            asks: the requests. Requests with hidden inputs come last.
-            seconds: seconds that the children may take: CPU seconds and idle seconds together.
-            hung: how many exercises of the submission have reached a time limit so far.
-        """
+    def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: bool) -> Replies:
+        """Return the replies of a source (a file or notebook), from confined child processes (see ``Children``)."""
         return Children(self.tracer, self.limits, source, asks, seconds, hung, self.while_asleep).answer()
 
     def run(self, ask: Ask, request: CallAsk, program: bytes) -> RunReply:
-        """Run a program on the inputs of a request. Raises WorkerDied."""
-        return RunReply(*self._runner_of(ask).run(request, program, ask, self.while_asleep))
+        """Run a program on the inputs of a request. Raises WorkerDied.
+
+        If there is a compiler and the program ran, the header's entry ``compiled`` has the compiler's answer.
+        """
+        header, shards = self.executed(ask, request, program)
+        if self.compiler is not None and "fault" not in header and "broken" not in header:
+            made = self.compiler.compiled(request, program, ask)
+            header = header if made is None else {**header, "compiled": (made, str(self.compiler.on))}
+        return RunReply(header, shards)
+
+    def executed(self, ask: Ask, request: CallAsk, program: bytes) -> tuple[Mapping[str, Any], list[bytes]]:
+        """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied."""
+        return self._runner_of(ask).run(request, program, ask, self.while_asleep)
 
     def formula(self, request: FormulaText) -> Mapping[str, Any]:
         """Evaluate a formula, see ``common.formulas.answer``. Raises WorkerDied."""
@@ -250,7 +253,7 @@ class Workers:
 
         ``poison``: the kind and the numbers of the operations, see ``runner.poison.moved``.
         """
-        return self._runner_of(ask).run_or_try_again(request, program, ask, self.while_asleep, poison=poison)[0]
+        return self._runner_of(ask).run(request, program, ask, self.while_asleep, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
         """Return the runner for a request. All requests for a task on one mesh go to one runner, which has a cache."""

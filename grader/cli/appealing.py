@@ -24,7 +24,7 @@ from grader.cli.options import (
     roster_in,
     solved_course_at,
 )
-from grader.cli.regrading import make_is_known, rosters_of, spelling_on_file
+from grader.cli.regrading import make_in_class, rosters_of, spelling_on_file
 from grader.common.files import write_atomic
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
@@ -60,7 +60,7 @@ def appeal(
     tier = best_tier(isolation)
     with parsing(tier) as parsers:
         names = spelling_on_file(to, login) if to else login
-        in_class = make_is_known(to, rosters.named) if to else rosters.lists
+        in_class = make_in_class(to, rosters.named) if to else rosters.lists
         students, _, cases = find_submissions(paths, found.module_of, names, parsers, rosters.lists, in_class)
         if student not in (there := dict(students)):
             where = ", ".join(map(str, paths))

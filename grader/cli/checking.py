@@ -11,8 +11,9 @@ from pathlib import Path
 import typer
 
 from grader.batch.backends import Compiler, Devices
+from grader.batch.begun import graded_if_begun
 from grader.batch.confined import parsing
-from grader.batch.grade import Grader, graded_if_begun
+from grader.batch.grade import Grader
 from grader.batch.in_process import InProcess
 from grader.batch.submit import Ready, nothing_of
 from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, say, tell, tell_unusable

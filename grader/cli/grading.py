@@ -37,7 +37,7 @@ from grader.cli.regrading import (
     adjustments,
     announce,
     keep_roster,
-    make_is_known,
+    make_in_class,
     rosters_of,
     spelling_on_file,
 )
@@ -104,17 +104,19 @@ def grade_class(course: Course, options: GradeOptions) -> int:
             grader.warm()
         login = spelling_on_file(to, rosters.named.login if rosters.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
-            is_known = make_is_known(to, rosters.named)
-            work = read_class(course, [*options.paths], login, parsers, is_known, rosters.lists)
-        names = chosen_now(course, work, [*options.only], rosters.named, now)
+            in_class = make_in_class(to, rosters.named)
+            handed_in = read_class(course, [*options.paths], login, parsers, in_class, rosters.lists)
+        names = chosen_now(course, handed_in, [*options.only], rosters.named, now)
         refuse_unusable(course, names)
         # Without --json, the printed summary contains this warning.
         if course.seed_problem and options.as_json:
             tell("warning", course.seed_problem)
-        adjust = adjustments(course, to, work.folders, work.places, work.submissions, rosters, names, parsers)
+        adjust = adjustments(
+            course, to, handed_in.folders, handed_in.places, handed_in.submissions, rosters, names, parsers
+        )
         when = now.isoformat(timespec="seconds")
         with Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
-            done = run_in(folder, grader, course, work, names, rosters, options)
+            done = run_in(folder, grader, course, handed_in, names, rosters, options)
     print_batch(folder, done, where, as_json=options.as_json)
     if not options.as_json:
         typer.echo(done.line)
@@ -144,7 +146,7 @@ def run_in(
     folder: Folder,
     grader: Grader,
     course: Course,
-    work: HandedIn,
+    handed_in: HandedIn,
     names: list[str],
     rosters: Rosters,
     options: GradeOptions,
@@ -166,23 +168,23 @@ def run_in(
     graded, failures = grade_batch(
         grader,
         folder,
-        work.submissions,
+        handed_in.submissions,
         names,
         lambda total, what: progress(total, what, quiet=quiet),
         say_graded,
     )
-    failed = [Case(student, str(error), paths_of(work.places[student])) for student, error in failures.items()]
-    done = finish(course, folder, graded, rosters, [*work.cases, *failed], options.paths, quiet=quiet)
+    failed = [Case(student, str(error), paths_of(handed_in.places[student])) for student, error in failures.items()]
+    done = finish(course, folder, graded, rosters, [*handed_in.cases, *failed], options.paths, quiet=quiet)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
 
 
-def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
+def chosen_now(course: Course, handed_in: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
     """Return the exercises to grade, by default all in modules that count now. Print notes for the staff."""
-    notes = list(work.notes)
+    notes = list(handed_in.notes)
     if not only:
-        only, note = modules_now(course, work, now)
+        only, note = modules_now(course, handed_in, now)
         notes.append(note)
-    if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
+    if roster and (strangers := [s for s in handed_in.places if roster.row_of(s) is None]):
         names = a_few(strangers)
         notes.append(f"these students are not on the roster; reports use the names of their submissions: {names}")
     for note in notes:
@@ -190,7 +192,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
     return course.asked(only, ": nothing to grade")
 
 
-def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str], str]:
+def modules_now(course: Course, handed_in: HandedIn, now: datetime) -> tuple[list[str], str]:
     """Return the modules that count now (see ``handing_in.counts_now``), and a note for the staff.
 
     If no module counts now and no student handed in anything, the list is empty, which selects all modules.
@@ -199,12 +201,12 @@ def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str
         CourseError: students handed in modules, but the deadlines of all these modules are in the future.
     """
     modules = {m.id: m for m in course.config.modules}
-    counts = handing_in.hand_ins(course, work.submissions.values())
+    counts = handing_in.hand_ins(course, handed_in.submissions.values())
     asked = [name for name, number in counts.items() if handing_in.counts_now(modules[name], number, now)]
     early = [name for name, number in counts.items() if number and name not in asked]
 
     def shown(names: list[str]) -> str:
-        students = counted(len(work.places), "student")
+        students = counted(len(handed_in.places), "student")
         return ", ".join(f"{name} (handed in by {counts[name]} of {students})" for name in names)
 
     ahead = early or [name for name in counts if modules[name].deadline is not None]

@@ -44,16 +44,16 @@ class HandedIn:
 
 def read_class(
     course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers,
-    is_known: Callable[[str], bool] = lambda _: False, on_roster: Callable[[str], bool] = lambda _: False,
+    in_class: Callable[[str], bool] = lambda _: False, on_roster: Callable[[str], bool] = lambda _: False,
 ) -> HandedIn:  # fmt: skip
     """Read all submissions in ``paths``, and warn about files that name another student.
 
     Args:
         login: returns a student's login for the name of a folder or file.
-        is_known: returns whether a student without a submission in ``paths`` is in the class.
+        in_class: returns whether a student without a submission in ``paths`` is in the class.
         on_roster: returns whether a student is on the roster (see ``find_submissions``).
     """
-    found, notes, cases = find_submissions(paths, course.module_of, login, parsers, on_roster, is_known)
+    found, notes, cases = find_submissions(paths, course.module_of, login, parsers, on_roster, in_class)
     given = course.handed_out
     names = Signatures(course.module_of, login, on_roster)
     places = dict(found)
@@ -62,7 +62,7 @@ def read_class(
 
     def student_of(name: str) -> str:
         student = composed(login(composed(name)))
-        return spelled.get(looks(student), student if is_known(student) else "")
+        return spelled.get(looks(student), student if in_class(student) else "")
 
     def submission_of(student: str) -> Submission:
         read_now = read(places[student], student, course.module_of, given, parsers)

@@ -153,7 +153,7 @@ def spelling_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] 
     return spelled
 
 
-def make_is_known(to: Path, roster: Roster | None) -> Callable[[str], bool]:
+def make_in_class(to: Path, roster: Roster | None) -> Callable[[str], bool]:
     """Return a function that returns whether a student is on the roster, or has a report or case from earlier runs."""
     on_file = {*names_set_aside(to), *names_in(to)}
     return lambda name: name in on_file or bool(roster and roster.row_of(name))

@@ -88,7 +88,7 @@ class Interval:
 
 
 UNKNOWN = Interval(0, math.inf)
-NOTHING, ONCE = Interval(0, 0), Interval(1, 1)
+ZERO, ONCE = Interval(0, 0), Interval(1, 1)
 Path = tuple[tuple[int, int, int], ...]
 
 
@@ -101,7 +101,7 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
         parts: pairs (branches, amount). The branches are those around the part, outermost first: (number of the
             conditional, index of the branch, number of branches).
     """
-    found, cases = NOTHING, {}
+    found, cases = ZERO, {}
     for path, value in parts:
         if path:
             case, branch, branches = path[0]
@@ -111,6 +111,6 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
     for (_, branches), taken in cases.items():
         sums = [sum_over_paths(inside) for inside in taken.values()]
         if len(sums) < branches:  # a branch that is not in ``taken`` costs nothing
-            sums.append(NOTHING)
+            sums.append(ZERO)
         found += Interval(min(s.least for s in sums), max(s.most for s in sums))
     return found

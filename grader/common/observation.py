@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grader.common.budget import BudgetUse
-from grader.common.intervals import NOTHING, ONCE, Interval, Path, sum_over_paths
+from grader.common.intervals import ONCE, ZERO, Interval, Path, sum_over_paths
 from grader.common.layout import Slices, spec_of
 from grader.wire.operations import Operations
 from grader.wire.schedule import Schedule
@@ -202,7 +202,7 @@ class Observation:
             each element of the program's arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
-        elsewhere: outputs on real devices, with the default matmul precision. If this precision rounds operands, then
+        on_devices: outputs on real devices, with the default matmul precision. If this precision rounds operands, then
             outputs with float32 matmuls follow. The shards are ``Unseen`` if the program did not run. None if only
             simulated devices were requested.
         measured: seconds per call on real devices, one number per round of measurements; or the reason why there are
@@ -211,23 +211,21 @@ class Observation:
             ran.
         compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
         poison: an object that runs the program again, to find operations that affect a result; None without such runs.
-        paired: for a timed program, whether it differs only in sizes from the small program that the grader runs.
     """
 
     outputs: list[list[Sharded]]
     collectives: list[Collective]
     memory: int
-    flops: Interval = NOTHING
-    dot_flops: Interval = NOTHING
+    flops: Interval = ZERO
+    dot_flops: Interval = ZERO
     mapped: bool = False
     program: str = ""
     operations: Operations | None = None
-    elsewhere: Sequence[list[list[Sharded]]] | None = None
+    on_devices: Sequence[list[list[Sharded]]] | None = None
     measured: tuple[float, ...] | str = ()
     compiled: Schedule | Fault | None = None
     compiled_on: str = ""
     poison: Poison | None = field(default=None, compare=False, repr=False)
-    paired: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -300,8 +298,8 @@ class Seen:
     grads: Mapping[str, Any] = field(default_factory=dict)
     collectives: list[Collective] = field(default_factory=list)
     memory: int = 0
-    flops: Interval = NOTHING
-    dot_flops: Interval = NOTHING
+    flops: Interval = ZERO
+    dot_flops: Interval = ZERO
     mapped: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True

@@ -24,7 +24,7 @@ from grader.course.notebooks import notebook, notebook_format
 from grader.course.public import HEADER, public_source
 from grader.course.stubs import README, module_page, module_text, stub_source
 from grader.exercise import AuthorError
-from grader.intake.submission import Chunk, Source, fingerprint
+from grader.intake.submission import Chunk, Source, source_digest
 
 BUILT = ".built"
 KEPT = "exercises.bak"
@@ -97,7 +97,7 @@ def _add_of_course(course: Course, found: Made) -> None:
     except ValueError as error:
         raise CourseError(str(error)) from None
     before = course.handed_out if found.held_back else ()
-    made["course.yaml"] = _public_config(course, sorted({*before, *(fingerprint(s) for s in _sources(made))}))
+    made["course.yaml"] = _public_config(course, sorted({*before, *(source_digest(s) for s in _sources(made))}))
 
 
 def handed_out_texts(course: Course, module: str) -> list[str]:

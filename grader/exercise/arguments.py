@@ -18,7 +18,7 @@ from grader.declared import AuthorError
 from grader.wire.frames import dtype_of, is_inexact, wide
 from grader.wire.trees import branches, flat, is_tree, leaves, mapped
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Array:
             raise AuthorError(f"no size given for dimension {missing}") from None
 
     def sample(
-        self, dims: Mapping[str, int], rng: np.random.Generator, related: Mapping[str, Any] = NOTHING
+        self, dims: Mapping[str, int], rng: np.random.Generator, related: Mapping[str, Any] = EMPTY
     ) -> np.ndarray:
         """Draw the values of this array, read-only. Raises AuthorError if ``draw`` fails or its values are invalid."""
         shape = self.sized(dims)

@@ -9,7 +9,7 @@ from typing import Any
 from grader import declared
 from grader.declared import AuthorError
 from grader.exercise import questions
-from grader.exercise.arguments import NOTHING
+from grader.exercise.arguments import EMPTY
 from grader.exercise.declarations import Task
 from grader.exercise.questions import Answer, Question, Scenario
 
@@ -56,7 +56,7 @@ class Asks:
         *,
         points: float,
         axes: Sequence[str],
-        params: Mapping[str, Sequence[Any]] = NOTHING,
+        params: Mapping[str, Sequence[Any]] = EMPTY,
         model: str = "",
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
@@ -72,7 +72,7 @@ class Asks:
         *,
         points: float,
         options: Mapping[str, str] | Sequence[str],
-        params: Mapping[str, Sequence[Any]] = NOTHING,
+        params: Mapping[str, Sequence[Any]] = EMPTY,
         model: str = "",
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
@@ -94,7 +94,7 @@ class Asks:
         points: float,
         options: Mapping[str, str] | Sequence[str],
         partial: bool = False,
-        params: Mapping[str, Sequence[Any]] = NOTHING,
+        params: Mapping[str, Sequence[Any]] = EMPTY,
         model: str = "",
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
@@ -117,7 +117,7 @@ class Asks:
         points: float,
         items: Mapping[str, str] | Sequence[str],
         partial: bool = False,
-        params: Mapping[str, Sequence[Any]] = NOTHING,
+        params: Mapping[str, Sequence[Any]] = EMPTY,
         model: str = "",
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
@@ -139,7 +139,7 @@ class Asks:
         *,
         points: float,
         symbols: Mapping[str, Sequence[float]],
-        params: Mapping[str, Sequence[Any]] = NOTHING,
+        params: Mapping[str, Sequence[Any]] = EMPTY,
         model: str = "",
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
@@ -160,7 +160,7 @@ class Asks:
         points: float,
         columns: Mapping[str, str],
         rows: Sequence[str] = (),
-        params: Mapping[str, Sequence[Any]] = NOTHING,
+        params: Mapping[str, Sequence[Any]] = EMPTY,
         model: str = "",
         rtol: float | None = None,
         partial: bool = False,
@@ -186,7 +186,7 @@ class Asks:
         *,
         points: float,
         rubric: str | Mapping[str, tuple[float, str]],
-        params: Mapping[str, Sequence[Any]] = NOTHING,
+        params: Mapping[str, Sequence[Any]] = EMPTY,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
         title: str = "",

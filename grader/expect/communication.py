@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from grader.common.budget import BudgetUse
-from grader.common.intervals import NOTHING, Interval
+from grader.common.intervals import ZERO, Interval
 from grader.common.observation import Collective, Seen, over, total
 from grader.expect.costs import as_different_texts, show_bytes
 from grader.expect.failure import Failure, prefix
@@ -38,7 +38,7 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     most = max([*want.values(), *(n.most for n in found.values())], default=0)
     once = " once" if most > 1 else ""
     for key, count in want.items():
-        if not found.get(key, NOTHING).least >= count:
+        if not found.get(key, ZERO).least >= count:
             raise Failure(
                 f"the budget is {_say_table(want, once)}; the program has {_say_table(found, once)}{_part(seen)}",
                 expected=_table(want),
@@ -83,7 +83,7 @@ def _record(
         for names, count in budget.items():
             axes = (names,) if isinstance(names, str) else names
             if count and (real := _real_axes(axes, seen)):
-                runs = found.get((kind, real, False), NOTHING)
+                runs = found.get((kind, real, False), ZERO)
                 amount = runs.least if runs.most == count else runs.most
                 seen.spent.append(BudgetUse(word, amount, count, f"{kind} over {over(axes, False)}{_part(seen)}"))
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from grader.common.syntax import parsed
-from grader.intake.submission import Chunk, CodeFacts, Source, fingerprint
+from grader.intake.submission import Chunk, CodeFacts, Source, source_digest
 from grader.wire import limits
 
 VARIABLE = "leaderboard_name"
@@ -104,7 +104,7 @@ def is_untouched(source: Source | None, handed_out: Collection[str]) -> bool:
     Args:
         handed_out: the fingerprints of the handout's files.
     """
-    return source is None or fingerprint(source) in handed_out or nothing_written(source)
+    return source is None or source_digest(source) in handed_out or nothing_written(source)
 
 
 def pseudonym_of(source: Source) -> str:

@@ -37,7 +37,7 @@ from grader.intake.disk import File, entries_of, listing
 from grader.intake.facts import is_untouched
 from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Place, Refused, Source, Submission, Unreadable, fingerprint, paths_of
+from grader.intake.submission import Place, Refused, Source, Submission, Unreadable, paths_of, source_digest
 from grader.wire import limits
 
 
@@ -104,7 +104,7 @@ def _expect_one_zip(exercise: str, rivals: Sequence[_Candidate], unchanged: Call
         beside = _zip_of(other)
         alike = all(called(where) == called(beside) for called in (is_called_old, is_called_final))
         rival = beside not in ("", where) and alike and not unchanged(other)
-        if rival and fingerprint(other.source) != fingerprint(best):
+        if rival and source_digest(other.source) != source_digest(best):
             raise Unreadable(
                 f"{where} and {beside} have different answers to {exercise}, and nothing shows which .zip was "
                 "handed in last; remove one .zip"
@@ -119,7 +119,7 @@ def _zip_of(candidate: _Candidate) -> str:
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
     """Return the candidates with the best first: a changed file before unchanged files, then the lowest rank."""
-    # If there is only one candidate, which is usual, no fingerprint is computed.
+    # If there is only one candidate, which is usual, no digest is computed.
     if len(rivals) < 2:
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))

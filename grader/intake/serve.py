@@ -12,8 +12,9 @@ from typing import Any
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Chunk, Refused
 from grader.wire.limits import MAX_ZIPS, READ_MEMORY_MIB
+from grader.wire.messages import ParseAnswer, ParseRecord, ParseRequest
 
-Send = Callable[[dict[str, Any], list[bytes]], None]
+Send = Callable[[ParseAnswer, list[bytes]], None]
 Answer = tuple[Any, Sequence[bytes]]
 """A value for JSON, and blobs. Texts are blobs, because JSON escapes would make texts longer."""
 
@@ -26,27 +27,28 @@ class _Submission:
     archives: dict[int, bytes] = {}  # noqa: RUF012  replaced with each submission
 
 
-def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
+def answer(header: ParseRequest, blobs: list[bytes], send: Send) -> None:
     if header["submission"] != _Submission.number:
         _Submission.number, _Submission.parsers, _Submission.archives = header["submission"], Parsers(), {}
     answered(header, send, lambda: OPERATIONS[header["parse"]](header["about"], blobs))
 
 
-def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) -> None:
+def answered(header: ParseRequest, send: Send, parse: Callable[[], Answer]) -> None:
     """Call ``parse`` and send its result. After too much CPU time, this process ends without an answer."""
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     before = _cpu_seconds()
     out: Sequence[bytes] = ()
     try:
         found, out = parse()
-        about = {"found": found}
+        about: ParseRecord = {"found": found}
     except Refused as refusal:
         about = {"refused": str(refusal)}
     except MemoryError:
         about = {"memory": True}
     record = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
     signal.setitimer(signal.ITIMER_PROF, 0)
-    send({"cpu": _cpu_seconds() - before, "spent": not _has_memory()}, [record, *out])
+    reply: ParseAnswer = {"cpu": _cpu_seconds() - before, "spent": not _has_memory()}
+    send(reply, [record, *out])
 
 
 def _cpu_seconds() -> float:

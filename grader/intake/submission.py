@@ -131,7 +131,7 @@ def paths_of(place: Place) -> tuple[Path, ...]:
     return place if isinstance(place, tuple) else (place,)
 
 
-def fingerprint(source: Source) -> str:
+def source_digest(source: Source) -> str:
     """Return SHA-256 of a source's code, without comment lines, trailing blanks, empty cells and names of cells."""
     chunks = ["\n".join(_code_lines(chunk.text)).strip("\n") for chunk in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()

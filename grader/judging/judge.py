@@ -93,10 +93,10 @@ class Together:
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
-    def seen(self, *, public: bool, elsewhere: int | None = None) -> Iterator[tuple[Any, ...]]:
+    def seen(self, *, public: bool, on_devices: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the arguments of the check's function for each run: one tuple for each set of inputs."""
         by_call = [
-            zip(*(seen_of(a, public=public, elsewhere=elsewhere) for a in answers), strict=True)
+            zip(*(seen_of(a, public=public, on_devices=on_devices) for a in answers), strict=True)
             for answers in self.answers
         ]
         for of_run in zip(*by_call, strict=True):
@@ -128,7 +128,7 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
     return (
         _verdict(check, shown, public=public)
         or _hidden_verdict(check, hidden)
-        or _verdict_elsewhere(check, groups, public=public)
+        or _verdict_on_devices(check, groups, public=public)
         or _result(check, "passed")
     )
 
@@ -177,7 +177,7 @@ def _hidden_verdict(check: Check, groups: list[Together]) -> Result | None:
     return None
 
 
-def _verdict_elsewhere(check: Check, groups: list[Together], *, public: bool) -> Result | None:
+def _verdict_on_devices(check: Check, groups: list[Together], *, public: bool) -> Result | None:
     """Judge a check on the values from real devices, after the check passed on simulated devices.
 
     If the check fails on hidden inputs, the result gives no details. If the real devices computed no values, the result
@@ -186,7 +186,7 @@ def _verdict_elsewhere(check: Check, groups: list[Together], *, public: bool) ->
     unseen = ""
     for group in groups:
         try:
-            failure = _failure_elsewhere(group, public=public)
+            failure = _failure_on_devices(group, public=public)
         except NotHere as why:
             unseen = unseen or str(why)
             continue
@@ -204,7 +204,7 @@ def _verdict_elsewhere(check: Check, groups: list[Together], *, public: bool) ->
     )
 
 
-def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
+def _failure_on_devices(group: Together, *, public: bool) -> Failure | None:
     """Return a check's first failure on real devices; None if the check passes at one of the tried matmul precisions.
 
     The devices' default precision may be too coarse, for example if a relu follows a sum near 0. So a check may also
@@ -212,10 +212,10 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
     """
     first = None
     seen = [a.finding.observation for a in group.each if a.finding.observation]
-    precisions = max((len(one.elsewhere or ()) for one in seen), default=0)
+    precisions = max((len(one.on_devices or ()) for one in seen), default=0)
     for precision in range(precisions):
         try:
-            for run in group.seen(public=public, elsewhere=precision):
+            for run in group.seen(public=public, on_devices=precision):
                 group.run_check(run)
             return None
         except Failure as failure:

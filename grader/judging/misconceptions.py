@@ -36,7 +36,7 @@ NO_DATA = "wrong: "
 
 
 @dataclass
-class Judged:
+class Attempt:
     """The answers of a submission, or of a misconception's form, and what checks find in these answers.
 
     Answers to requests with hidden inputs are left out.
@@ -48,7 +48,7 @@ class Judged:
     def __post_init__(self) -> None:
         self.answered = [a for a in paired(self.answered) if not a.ask.hidden_inputs]
 
-    def to(self, check: Check) -> list[Found]:
+    def found(self, check: Check) -> list[Found]:
         """Return what a check finds in each run and case; None for a run or case that passes."""
         return list(chain.from_iterable(found for _, found in self._runs(check)))
 
@@ -71,17 +71,17 @@ class Judged:
         return self._found[check.name]
 
 
-JudgedOf = Callable[[Misconception, Sequence[Ask]], Judged]
-Forms = Mapping[str, list[tuple[Misconception, Judged]]]
+AttemptOf = Callable[[Misconception, Sequence[Ask]], Attempt]
+Forms = Mapping[str, list[tuple[Misconception, Attempt]]]
 
 
 def fitting(
     check: Check,
-    submitted: Judged,
+    submitted: Attempt,
     statuses: dict[str, str],
     known: Sequence[Misconception],
     checks: Mapping[str, Check],
-    judged: JudgedOf,
+    attempt_of: AttemptOf,
 ) -> list[Misconception]:
     """Return the misconceptions that explain why a check fails; [] if too many explain it equally well.
 
@@ -97,7 +97,7 @@ def fitting(
         statuses: the status of each check of the submission.
         known: the misconceptions that may explain the failure.
         checks: all checks by name.
-        judged: returns a misconception's answers to the given asks (requests). To save time, each misconception
+        attempt_of: returns a misconception's answers to the given asks (requests). To save time, each misconception
             first answers only the asks of the submission's first failing run. Misconceptions that may explain this run
             then answer all asks.
     """
@@ -105,13 +105,13 @@ def fitting(
         return given if len(given) <= MOST_NAMED else []
     asks = [a.ask for a in submitted.answered]
     compared = [misconception for misconception in known if misconception.gives is None]
-    near = [(one, judged(one, asks)) for one in _near(check, submitted, compared, judged)]
+    near = [(one, attempt_of(one, asks)) for one in _near(check, submitted, compared, attempt_of)]
     best = _most_alike(check, submitted, statuses, _possible_forms(statuses, near, checks), checks)
     return best if len(best) <= MOST_NAMED else []
 
 
 def _most_alike(
-    check: Check, submitted: Judged, statuses: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
+    check: Check, submitted: Attempt, statuses: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
 ) -> list[Misconception]:
     """Return the misconceptions that fit (see ``fitting``) and agree most with the submission (see ``_rank``)."""
     failed = {name for name, status in statuses.items() if status == "failed"}
@@ -123,7 +123,7 @@ def _most_alike(
     return [forms[name][0][0] for name, rank in ranks.items() if rank == max(ranks.values())]
 
 
-def _near(check: Check, submitted: Judged, known: Sequence[Misconception], judged: JudgedOf) -> Iterator[Misconception]:
+def _near(check: Check, submitted: Attempt, known: Sequence[Misconception], of: AttemptOf) -> Iterator[Misconception]:
     """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
     A misconception's program is ignored if the check runs more or fewer times on it than on the submission.
@@ -133,38 +133,38 @@ def _near(check: Check, submitted: Judged, known: Sequence[Misconception], judge
     for misconception in known if asks else ():
         forms.setdefault(misconception.known_as, []).append(misconception)
     for every in forms.values():
-        comparable = [form for one in every if len(form := judged(one, asks).to(check)) == len(found)]
+        comparable = [form for one in every if len(form := of(one, asks).found(check)) == len(found)]
         if comparable and _fits(found, comparable, _no_other_way):
             yield from every
 
 
-def _fails_as(submitted: Judged, forms: Sequence[tuple[Misconception, Judged]], checks: Iterable[Check]) -> bool:
+def _fails_as(submitted: Attempt, forms: Sequence[tuple[Misconception, Attempt]], checks: Iterable[Check]) -> bool:
     """Return True if each check finds the same in the submission as in a misconception's forms (see ``_fits``)."""
-    return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms], _same_way) for check in checks)
+    return all(_fits(submitted.found(check), [form.found(check) for _, form in forms], _same_way) for check in checks)
 
 
-def _gives(misconception: Misconception, submitted: Judged, checks: Mapping[str, Check]) -> bool:
+def _gives(misconception: Misconception, submitted: Attempt, checks: Mapping[str, Check]) -> bool:
     """Return True if the submission fails the misconception's first check, and ``gives`` passes in each of its runs."""
-    if misconception.gives is None or not any(submitted.to(check := checks[misconception.fails[0]])):
+    if misconception.gives is None or not any(submitted.found(check := checks[misconception.fails[0]])):
         return False
-    found = submitted.to(replace(check, name=f"{misconception.name} gives", fn=misconception.gives))
+    found = submitted.found(replace(check, name=f"{misconception.name} gives", fn=misconception.gives))
     return bool(found) and not any(found)
 
 
 def _possible_forms(
-    statuses: Mapping[str, str], known: Sequence[tuple[Misconception, Judged]], checks: Mapping[str, Check]
+    statuses: Mapping[str, str], known: Sequence[tuple[Misconception, Attempt]], checks: Mapping[str, Check]
 ) -> Forms:
     """Return each misconception's forms, except the forms that fail a check which the submission passes."""
-    forms: dict[str, list[tuple[Misconception, Judged]]] = {}
+    forms: dict[str, list[tuple[Misconception, Attempt]]] = {}
     for misconception, mistaken in known:
         passed = [checks[name] for name in misconception.fails if statuses.get(name) == "passed"]
-        if not any(any(mistaken.to(check)) for check in passed):
+        if not any(any(mistaken.found(check)) for check in passed):
             forms.setdefault(misconception.known_as, []).append((misconception, mistaken))
     return forms
 
 
 def _rank(
-    submitted: Judged, mistaken: Judged, misconception: Misconception, statuses: Mapping[str, str]
+    submitted: Attempt, mistaken: Attempt, misconception: Misconception, statuses: Mapping[str, str]
 ) -> tuple[int, float]:
     """Return how many of four properties agree between two programs, and a fraction that breaks ties.
 

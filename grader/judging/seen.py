@@ -51,12 +51,12 @@ class Answered:
     finding: Finding
 
 
-def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> Iterable[Seen]:
+def seen_of(answer: Answered, *, public: bool, on_devices: int | None = None) -> Iterable[Seen]:
     """Yield what a check sees of each run of the submission's program or function.
 
     Args:
         public: True in a learner's own run, which reads expected outcomes from the exercise file.
-        elsewhere: the index in ``Observation.elsewhere`` (outputs on real devices) of the outputs to use; None to use
+        on_devices: the index in ``Observation.on_devices`` (outputs on real devices) of the outputs to use; None to use
             the outputs on simulated devices.
     """
     ask, finding = answer.ask, answer.finding
@@ -74,8 +74,8 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
         return
     steps: list[Seen] = []
     found = observation.outputs
-    if elsewhere is not None and observation.elsewhere:
-        found = observation.elsewhere[min(elsewhere, len(observation.elsewhere) - 1)]
+    if on_devices is not None and observation.on_devices:
+        found = observation.on_devices[min(on_devices, len(observation.on_devices) - 1)]
     for inputs, outputs in zip(ask.inputs, found, strict=True):
         steps.append(_seen_of_step(ask, program, inputs, outputs, steps))
         if len(steps) == ask.of.steps:
@@ -229,14 +229,13 @@ TOO_LARGE = "the program has too many operations for a comparison with the timed
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Compare the program of each timing call with the program of its small call, and return the answers.
 
-    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, the
-    finding's field ``paired`` becomes True, and the finding gets the small program's ``poison``: the trial runs that
-    find the operations that affect a result.
+    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, its
+    observation gets the small program's ``poison``: the trial runs that find the operations that affect a result.
     """
     found = []
     for answer in answered:
         call, observation = answer.ask.of, answer.finding.observation
-        if isinstance(call, Call) and call.timing and observation and not observation.paired:
+        if isinstance(call, Call) and call.timing and observation:
             answer = Answered(answer.ask, _paired(answer.ask, observation, partner(answer.ask, answered)))
         found.append(answer)
     return found
@@ -250,7 +249,7 @@ def _paired(ask: Ask, timed: Observation, judged: Answered) -> Finding:
         return Finding(fault=Fault("refused", TOO_LARGE, ran=True))
     if fault := _difference(ask, judged.ask, small.operations, timed.operations):
         return Finding(fault=fault)
-    return Finding(replace(timed, poison=small.poison, paired=True))
+    return Finding(replace(timed, poison=small.poison))
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:

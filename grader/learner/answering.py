@@ -38,7 +38,7 @@ MAX_COMPOSED, MAX_ENTRIES = 4, 64
 """Limits on the nesting levels of a composed answer, and on the entries of one part."""
 
 
-def answer(ask: TracerAsk, program: LoadedSource, seconds: float) -> Message:
+def answer(ask: TracerAsk, loaded: LoadedSource, seconds: float) -> Message:
     """Answer one ask (a request of the grader). Return a dict with one key, and a list of byte strings.
 
     The key is one of:
@@ -49,30 +49,30 @@ def answer(ask: TracerAsk, program: LoadedSource, seconds: float) -> Message:
 
     Call this function only inside the context manager ``tolerant_jax``.
     """
-    state = program.state_for(ask)
+    state = loaded.state_for(ask)
     if state is not None:
-        program.space.clear()
-        program.space.update(state[0])
+        loaded.space.clear()
+        loaded.space.update(state[0])
     is_set = mesh_is_set() if state is None else state[1]
     try:
-        with time_limit(seconds), mesh_contexts_left(), program.imports():
+        with time_limit(seconds), mesh_contexts_left(), loaded.imports():
             if ask["kind"] == "number":
-                return {"raw": raw_answer(program.space.get(ask["task"]))}, []
+                return {"raw": raw_answer(loaded.space.get(ask["task"]))}, []
             if ask["kind"] == "answer":
-                return {"raw": composed_answer(program.space.get(ask["task"]))}, []
-            task = program.space.get(ask["task"])
+                return {"raw": composed_answer(loaded.space.get(ask["task"]))}, []
+            task = loaded.space.get(ask["task"])
             if not callable(task):
-                return {"fault": missing(ask["task"], task, program)}, []
+                return {"fault": missing(ask["task"], task, loaded)}, []
             if ask["kind"] == "function":
-                return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
+                return {"values": [outcome(task, args, loaded, seconds) for args in ask["cases"]]}, []
             mesh = mesh_of(ask)
             # A PartitionSpec does not name a mesh. It refers to the mesh that ``jax.set_mesh`` has set.
             if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):
                 jax.set_mesh(mesh)  # learner code may have set a mesh with other axes
-            return {"program": True}, [traced(task, ask, program)]
+            return {"program": True}, [traced(task, ask, loaded)]
     except BaseException as error:
         mesh = mesh_of(ask, traced_only=True) if "mesh" in ask else None
-        return {"fault": fault_of(error, program.files, seconds, mesh)}, []
+        return {"fault": fault_of(error, loaded.files, seconds, mesh)}, []
 
 
 def mesh_of(ask: CallAsk, *, traced_only: bool = False) -> Any:
@@ -84,7 +84,7 @@ def mesh_of(ask: CallAsk, *, traced_only: bool = False) -> Any:
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
-def missing(name: str, found: Any, program: LoadedSource) -> FaultData:
+def missing(name: str, found: Any, loaded: LoadedSource) -> FaultData:
     """Return the fault (an error as data) for learner code that does not define the function ``name``.
 
     ``found`` is the learner's object of this name, which is not a function; None if there is none.
@@ -92,11 +92,11 @@ def missing(name: str, found: Any, program: LoadedSource) -> FaultData:
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
     elif stopped := next(
-        (f for f in program.faults if f["kind"] != "absent" and name in program.files[f["chunk"]]), None
+        (f for f in loaded.faults if f["kind"] != "absent" and name in loaded.files[f["chunk"]]), None
     ):
         text = f"{name} is not defined: {describe_load(stopped)}"
     else:
-        defined = [n for n, thing in program.space.items() if callable(thing) and not n.startswith("_")]
+        defined = [n for n, thing in loaded.space.items() if callable(thing) and not n.startswith("_")]
         meant = closest(name, defined, 0.8)
         text = f"{name} is not defined" + (f"; if you named it {meant}, rename it to {name}" if meant else "")
     return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
@@ -105,7 +105,7 @@ def missing(name: str, found: Any, program: LoadedSource) -> FaultData:
 # -- programs ---------------------------------------------------------------------------------
 
 
-def traced(task: Callable, ask: CallAsk, program: LoadedSource) -> bytes:
+def traced(task: Callable, ask: CallAsk, loaded: LoadedSource) -> bytes:
     """Trace ``task``, which may inspect traced arrays (see ``looks``). Return the program as MLIR bytecode."""
     task = on_leaves(task, ask)
     # Learner code cannot see values in two cases: a task of the kind "body" (the body of a shard_map) is always traced,
@@ -117,7 +117,7 @@ def traced(task: Callable, ask: CallAsk, program: LoadedSource) -> bytes:
         (tuple(a["shape"]), jax.numpy.dtype(a["dtype"]), NamedSharding(mesh, decode(a["spec"]))) for a in ask["args"]
     ]
     static = {k: decode(v) for k, v in ask["static"].items()} | {"mesh": mesh}
-    return looks.settled(task, static, arguments, program.files, lambda watched: lower(watched, ask))
+    return looks.settled(task, static, arguments, loaded.files, lambda watched: lower(watched, ask))
 
 
 def lower(task: Callable, ask: CallAsk) -> bytes:
@@ -159,7 +159,7 @@ def lower(task: Callable, ask: CallAsk) -> bytes:
 # -- plain values ------------------------------------------------------------------------------
 
 
-def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> CaseOutcome:
+def outcome(task: Callable, args: Any, loaded: LoadedSource, seconds: float) -> CaseOutcome:
     """Call a plain function (a task that is not traced). Return its result under the key ``value``.
 
     If the function raises an exception, return the keys ``error``, ``kinds``, ``message`` and ``line``. ``kinds`` has
@@ -174,7 +174,7 @@ def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) ->
     except NotPlain as error:
         return {"error": NOT_PLAIN, "message": f"returned something that {error}", "line": None}
     except Exception as error:
-        fault = fault_of(error, program.files, seconds)
+        fault = fault_of(error, loaded.files, seconds)
         kinds = [kind.__name__ for kind in type(error).__mro__[:-3]]
         return {
             "error": type(error).__name__,

@@ -40,11 +40,11 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
         header, texts = frames.read_frame(read)
         chunks = [[name, text.decode()] for name, text in zip(header["chunks"], texts, strict=True)]
         source: SourceCode = {"name": header["name"], "chunks": chunks}
-        program = load(source, seconds)
-        say({"loaded": True, "faults": program.faults[:20]})
+        loaded = load(source, seconds)
+        say({"loaded": True, "faults": loaded.faults[:20]})
         hung: dict[str, Message] = {}  # a task that hangs on one mesh is not tried on other meshes
         for number, ask in enumerate(_asks(read)):
-            body, blobs = hung.get(ask["task"]) or answering.answer(ask, program, seconds)
+            body, blobs = hung.get(ask["task"]) or answering.answer(ask, loaded, seconds)
             if body.get("fault", {}).get("kind") == "timeout":
                 hung[ask["task"]] = body, blobs
             say({"number": number} | body, blobs)

@@ -80,21 +80,21 @@ def load(source: SourceCode, seconds: float) -> LoadedSource:
     As in a notebook, definitions before an error remain, and later chunks still run. Call this function only inside the
     context manager ``tolerant_jax``.
     """
-    program = LoadedSource()
+    loaded = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
         jax.devices()  # start the backend before the source can change the number of devices
-    with mesh_contexts_left(), program.imports():
+    with mesh_contexts_left(), loaded.imports():
         for name, text in source["chunks"]:
-            program.files[name] = text
+            loaded.files[name] = text
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
             try:
                 with time_limit(seconds):
-                    _execute(text, name, program, seconds)
+                    _execute(text, name, loaded, seconds)
             except BaseException as error:  # BaseException, to catch SystemExit and KeyboardInterrupt as well
-                program.faults.append({**fault_of(error, program.files, seconds), "chunk": name})
+                loaded.faults.append({**fault_of(error, loaded.files, seconds), "chunk": name})
             last = name == source["chunks"][-1][0]
-            program.states[name] = dict(program.space) if last else as_they_are(program.space), mesh_is_set()
-    return program
+            loaded.states[name] = dict(loaded.space) if last else as_they_are(loaded.space), mesh_is_set()
+    return loaded
 
 
 def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
@@ -124,19 +124,19 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
     return {name: copied(value, 1) if name != "__builtins__" else value for name, value in space.items()}
 
 
-def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> None:
+def _execute(text: str, name: str, loaded: LoadedSource, seconds: float) -> None:
     rest = compile(text, name, "exec", dont_inherit=True)
     flags = rest.co_flags & MASK_FUTURE
     while True:
         try:
-            return exec(rest, program.space)
+            return exec(rest, loaded.space)
         except NotInstalled as error:
-            program.faults.append({**fault_of(error, program.files, seconds), "chunk": name})
+            loaded.faults.append({**fault_of(error, loaded.files, seconds), "chunk": name})
             at = next((line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == name), 0)
             body = ast.parse(text).body
             left = [s for s in body if s.lineno > at]
             # If ``fig, ax = plt.subplots()`` fails, bind ``fig`` and ``ax`` to stand-ins, too.
             stopped = [n for s in body if s.lineno <= at <= (s.end_lineno or at) for n in ast.walk(s)]
             bound = {n.id for n in stopped if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            program.space.update(dict.fromkeys(bound, StandIn(error.module, error.line)))
+            loaded.space.update(dict.fromkeys(bound, StandIn(error.module, error.line)))
             rest = compile(ast.Module(left, []), name, "exec", flags, dont_inherit=True)

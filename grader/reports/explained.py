@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.clock import LiveMemory, Timeline
-from grader.common.intervals import NOTHING, Interval
+from grader.common.intervals import ZERO, Interval
 from grader.common.layout import show_sizes, show_spec
 from grader.common.observation import Collective, Fault, total
 from grader.common.pipelines import Pipeline
@@ -68,8 +68,8 @@ class Explained:
     collectives: Sequence[Collective] = ()
     traffic: Mapping[str, Interval] = dataclasses.field(default_factory=dict)
     memory: int = 0
-    flops: Interval = NOTHING
-    dot_flops: Interval = NOTHING
+    flops: Interval = ZERO
+    dot_flops: Interval = ZERO
     ran: bool = True
     live: LiveMemory | None = None
     stored: int = 0

@@ -19,7 +19,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from grader.common.intervals import NOTHING, UNKNOWN, Interval, Path
+from grader.common.intervals import UNKNOWN, ZERO, Interval, Path
 from grader.common.observation import Collective
 from grader.runner import flops
 from grader.runner.admission import (
@@ -178,7 +178,7 @@ class _FactsReader:
         self.needed = needed(functions)
         self.mapped = False  # True if the results depend on a shard_map.
         # FLOPs outside of every shard_map over all axes. Only operations on data count, and only if results need them.
-        self.beside = NOTHING
+        self.beside = ZERO
         # The largest number of shards of an array at this point of the walk. In a shard_map over all axes, this number
         # is 1.
         self.share = self.devices
@@ -362,4 +362,4 @@ def applications(op: Any) -> list[Interval]:
     if name == "sort":  # a sort compares every pair at most once
         along = _shape(operands[0])[op.attributes["dimension"].value] if first and "dimension" in op.attributes else 1
         return [Interval(0, first * along)]
-    return [NOTHING if kind_of(op) else UNKNOWN for _ in op.regions]
+    return [ZERO if kind_of(op) else UNKNOWN for _ in op.regions]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.common.intervals import NOTHING, UNKNOWN, Interval
+from grader.common.intervals import UNKNOWN, ZERO, Interval
 
 # Operations that cost one FLOP for each element of the result.
 ELEMENTWISE = {
@@ -59,8 +59,8 @@ CHOOSES = {
 class FlopCount:
     """A number of arithmetic operations (``flops``), and a number of FLOPs that count as matmuls (``dots``)."""
 
-    flops: Interval = NOTHING
-    dots: Interval = NOTHING
+    flops: Interval = ZERO
+    dots: Interval = ZERO
 
     def __add__(self, other: FlopCount) -> FlopCount:
         return FlopCount(self.flops + other.flops, self.dots + other.dots)

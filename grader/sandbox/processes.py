@@ -18,7 +18,7 @@ from grader.sandbox import needs
 from grader.sandbox.limits import Limits
 from grader.sandbox.scratch import empty
 from grader.sandbox.temporary import home, remove_own
-from grader.sandbox.tiers import NOTHING, Extra, command, environment
+from grader.sandbox.tiers import NO_EXTRA, Extra, command, environment
 
 # A sandbox's launcher dies when the *thread* that started it ends (PR_SET_PDEATHSIG). The only thread of this executor
 # lives as long as the process.
@@ -49,8 +49,8 @@ def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -
     """
     for role in roles:
         with _lock:
-            begun = _starter.submit(_begin, role, tier, devices, limits, NOTHING)
-            _ahead.setdefault(_alike(role, tier, devices, limits, NOTHING), []).append(begun)
+            begun = _starter.submit(_begin, role, tier, devices, limits, NO_EXTRA)
+            _ahead.setdefault(_alike(role, tier, devices, limits, NO_EXTRA), []).append(begun)
 
 
 def take(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> WorkerProcess:

@@ -68,7 +68,7 @@ class Extra:
     unlimited: bool = False
 
 
-NOTHING = Extra()
+NO_EXTRA = Extra()
 
 
 class NoIsolation(Mistake):
@@ -134,7 +134,7 @@ def best_tier(asked: str = "auto") -> str:
     )
 
 
-def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra = NOTHING) -> dict[str, str]:
+def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra = NO_EXTRA) -> dict[str, str]:
     """Return all environment variables of a worker.
 
     Args:
@@ -156,24 +156,24 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
     } | dict(extra.settings)
 
 
-def package(role: str, extra: Extra = NOTHING) -> list[str]:
+def package(role: str, extra: Extra = NO_EXTRA) -> list[str]:
     """Return the paths in the package ``grader`` that a worker of this role must be able to read."""
     return [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in (*ROOMS[role], *extra.rooms))]
 
 
-def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NOTHING) -> list[str]:
+def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NO_EXTRA) -> list[str]:
     """Return the command line that starts a worker.
 
     Raises ValueError if the tier is unknown, or if a worker that runs learner Python would get additional access.
     """
     if tier not in TIERS:
         raise ValueError(f"unknown tier {tier!r}; the tiers are {', '.join(TIERS)}")
-    if role == "trace" and extra != NOTHING:
+    if role == "trace" and extra != NO_EXTRA:
         raise ValueError("a process that runs learner Python gets no extra access")
     python = [sys.executable, "-P", "-s", "-B"]
     memory = "0" if extra.unlimited else str(memory_mib)
     rooms, serves = ":".join([*ROOMS[role], *extra.rooms]), extra.serves or SERVES[role]
-    calls = "listed" if (role == "read" or (role == "run" and extra == NOTHING)) and tier != "none" else "any"
+    calls = "listed" if (role == "read" or (role == "run" and extra == NO_EXTRA)) and tier != "none" else "any"
     command = [*python, str(HERE / "start.py"), rooms, serves, role, memory, calls]
     if tier == "none":
         return command

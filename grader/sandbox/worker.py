@@ -15,7 +15,7 @@ from typing import Any, cast
 from grader.sandbox import needs, processes
 from grader.sandbox.allowance import backstop
 from grader.sandbox.limits import Limits
-from grader.sandbox.tiers import NOTHING, Extra, environment
+from grader.sandbox.tiers import NO_EXTRA, Extra, environment
 from grader.wire import frames
 from grader.wire.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS
 from grader.wire.messages import (
@@ -27,6 +27,7 @@ from grader.wire.messages import (
     FunctionAsk,
     LookRequest,
     OwnTestRequest,
+    ParseRequest,
     SourceCode,
     TraceFrame,
     TracerAsk,
@@ -71,7 +72,7 @@ class Worker:
         ready: whether the process accepts requests.
     """
 
-    def __init__(self, role: str, tier: str, devices: int, limits: Limits, extra: Extra = NOTHING) -> None:
+    def __init__(self, role: str, tier: str, devices: int, limits: Limits, extra: Extra = NO_EXTRA) -> None:
         self.role, self.tier, self.devices, self.limits, self.extra = role, tier, devices, limits, extra
         self.ready = self._retired = False  # ``ready``: whether the process accepts requests
         self._phase = "starting"
@@ -214,7 +215,7 @@ class Worker:
         header: FormulaRequest = {"formula": request, "seconds": self.limits.run_seconds}
         return self._exchange(header, [], backstop(self.limits.run_seconds))[0]
 
-    def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
+    def parse(self, request: ParseRequest, data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
         """Ask a worker to parse submissions, and return its answer. ``request["seconds"]`` limits its CPU time."""
         return self._exchange(request, data, START_SECONDS + backstop(request["seconds"]))
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.batch import explaining
-from grader.batch.grade import Grader, graded_if_begun
+from grader.batch.begun import graded_if_begun
+from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError
 from grader.course.loading import Course

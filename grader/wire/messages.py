@@ -12,6 +12,8 @@ check nothing when the grader runs.
 | keeper to grader | ``KeeperFrame`` | |
 | grader to runner | ``RunnerRequest`` | for a ``RunRequest``, the program and the bytes of all inputs |
 | runner to grader | ``RunnerAnswer`` | the bytes of all shards of results |
+| grader to parsing process | ``ParseRequest`` | the files to parse, or texts |
+| parsing process to grader | ``ParseAnswer`` | the ``ParseRecord`` as JSON, and texts |
 
 The header of the source's frame is a ``SourceCode``, and its blobs are the texts. The header of each frame of asks is
 ``{"asks": [TracerAsk, ...]}``.
@@ -22,8 +24,7 @@ grader's own process, the message has the type ``Mapping[str, Any]`` until ``rep
 because learners wrote the program that the runner ran. If the answer has another form, the fault is the grader's.
 
 Two short messages have no type. A worker sends ``{"ready": True}`` when it accepts requests. A runner sends
-``{"phase": name}`` when a phase begins (see ``WorkerDied`` in ``sandbox/worker.py``). The module ``intake/serve.py``
-defines the requests to the process that parses submissions.
+``{"phase": name}`` when a phase begins (see ``WorkerDied`` in ``sandbox/worker.py``).
 """
 
 from __future__ import annotations
@@ -305,3 +306,31 @@ class RunnerAnswer(TypedDict, total=False):
     problem: str  # for a formula that cannot be evaluated: one line for the student
     found: dict[str, Any]  # for ``look``: ``platform``, ``kind`` and ``count`` of the devices, or ``problem``
     runs: bool  # for the grader's own test program: whether its result is right
+
+
+# -- parsing -----------------------------------------------------------------------------------
+
+
+@final
+class ParseRequest(TypedDict):
+    """Parse a file of a submission."""
+
+    parse: str  # a key of ``OPERATIONS`` in ``intake/serve.py``; "words" for the wing ``similar``
+    about: dict[str, Any]  # the operation's arguments that are not files
+    submission: int  # the number of the submission; a new number discards what was kept of the last one
+    seconds: float  # limit of CPU time
+
+
+class ParseAnswer(TypedDict):
+    """What the parsing process answers. UNTRUSTED: a submission may be a file that takes over a parser."""
+
+    cpu: float  # CPU seconds of the request
+    spent: bool  # whether the process has little memory left and must be replaced
+
+
+class ParseRecord(TypedDict, total=False):
+    """The result of parsing: one of these fields."""
+
+    found: Any  # the operation's result
+    refused: str  # why the file was refused: one line for the student
+    memory: Literal[True]  # the file needs too much memory

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from grader.authoring.grading import graded_and_public
 from grader.authoring.tries import Replaced, alike, amounts, first_cases, replaced_texts, submission_of, without_trials
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
@@ -95,7 +96,7 @@ def test_a_misconception_runs_only_its_first_cases(workers: Workers, tmp_path: P
     course = made_up(tmp_path)
     grader, exercise = Grader(course, "none", here=cast(Any, workers)), course.exercise("x1_gather")
     right = submission_of("x1_gather", reference_source(exercise, {}))
-    reference = grader.graded_and_public(right, "x1_gather")[2]
+    reference = graded_and_public(grader, right, "x1_gather")[2]
     zeroed = exercise.misconceptions["zeroed"]
     cases = {"zeroed": first_cases(exercise, reference, zeroed.fails)} if first else {}
     (text,) = replaced_texts(grader, exercise, [zeroed], reference, cases)
@@ -130,7 +131,7 @@ def test_amounts_of_programs_without_results_do_not_depend_on_other_programs(wor
     changes = "jax.lax.all_gather = lambda a, *_, **__: jax.numpy.zeros((4 * a.shape[0], a.shape[1]))\n"
     ends = "def gather(a, *, mesh):\n    if a.shape[0] > 8:\n        __import__('os')._exit(3)"
     first = f"{own}\n{changes}".replace("def gather(a, *, mesh):", ends)
-    reference = grader.graded_and_public(submission_of("x1_gather", own), "x1_gather")[2]
+    reference = graded_and_public(grader, submission_of("x1_gather", own), "x1_gather")[2]
     texts = [(exercise.misconceptions["zeroed"], first), (exercise.misconceptions["gathered_twice"], own)]
     replaced = [Replaced(by, text, [], []) for by, text in texts]
     for text in replaced:

@@ -528,7 +528,7 @@ def proof(tmp_path: Path) -> Iterator[Proof]:
             found: list[str] = []
             with Grader(course, "none") as grader:
                 verify.verify(grader, ["x1_gather"], lambda _, problems: found.extend(problems), seeds, cache)
-                return found, cast(Workers, grader.hosts[0]).tracer.process is not None
+                return found, cast(Workers, grader.worker_sets[0]).tracer.process is not None
 
         yield proof
 

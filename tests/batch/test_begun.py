@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.grade import Grader, graded_if_begun
+from grader.batch.begun import graded_if_begun
+from grader.batch.grade import Grader
 from grader.batch.handing_in import hand_ins
 from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments
@@ -16,7 +17,7 @@ from grader.cli.regrading import Rosters, StaffNotes
 from grader.course.loading import Course
 from grader.intake.facts import is_untouched
 from grader.intake.reading import read
-from grader.intake.submission import Chunk, Source, fingerprint
+from grader.intake.submission import Chunk, Source, source_digest
 from grader.intake.times import STATED
 from grader.reports.summary import summarise
 from grader.reports.tables import NOTHING, write_grades_csv
@@ -48,7 +49,7 @@ def test_a_file_in_which_a_student_wrote_nothing_counts_everywhere_as_not_handed
     """The class page, the staff's notes, the late penalties and grades.csv must agree."""
     course = made_up(tmp_path)
     given = "gather_time = 1.0\n"  # this handout includes an answer, so an unchanged file is not empty
-    monkeypatch.setattr(Course, "handed_out", frozenset({fingerprint(Source("", (Chunk("", given),)))}))
+    monkeypatch.setattr(Course, "handed_out", frozenset({source_digest(Source("", (Chunk("", given),)))}))
     reports, works = [], []
     with Grader(course, "none") as grader:
         for student, text in {"ada": STUB, "bob": given, "cat": "gather_time = 3.0\n", "dan": None}.items():

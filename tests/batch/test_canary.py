@@ -44,7 +44,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
     """Return a grader of the course with the workers of another grader, because workers do not depend on a course."""
-    return Grader(course, "none", here=cast(Any, grader.hosts[0]))
+    return Grader(course, "none", here=cast(Any, grader.worker_sets[0]))
 
 
 @pytest.fixture

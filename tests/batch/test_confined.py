@@ -242,7 +242,7 @@ def test_a_machine_without_memory_costs_no_student_a_small_file(size: int, error
     process = ParsingProcess("none")
     parse = process._worker.parse
 
-    def killed(request: dict[str, Any], data: Any) -> Any:
+    def killed(request: ParseRequest, data: Any) -> Any:
         process._worker.await_ready()
         assert process._worker.process is not None
         if request["submission"] >= 0:

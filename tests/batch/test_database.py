@@ -42,7 +42,7 @@ def grade(out: Path, reports: list[Report] | None = None, step: Callable[[], obj
     with Folder(out, adjust=Adjustments(overrides=BY_HAND), when="2026") as folder:
         for report in AFTER if reports is None else reports:
             step()
-            if folder.kept(report.student, report.fingerprint, ["c3_contracting"]) is None:
+            if folder.current_report(report.student, report.fingerprint, ["c3_contracting"]) is None:
                 folder.keep(report)
         folder.settle()
         step()
@@ -153,10 +153,10 @@ def test_reports_of_a_killed_run_are_kept_but_do_not_count(tmp_path: Path) -> No
         folder.settle()
     assert names_in(tmp_path) == [] and not list((tmp_path / "reports").iterdir())
     with Folder(tmp_path) as folder:
-        assert folder.kept("a", "1", ["c3_contracting"]) == BEFORE[0]
+        assert folder.current_report("a", "1", ["c3_contracting"]) == BEFORE[0]
         assert [r.student for r in counted(folder)] == ["a"], "only reports that this run asked for count"
     with Folder(tmp_path) as folder:
-        assert folder.kept("b", "1", ["c3_contracting"]) == BEFORE[1]
+        assert folder.current_report("b", "1", ["c3_contracting"]) == BEFORE[1]
 
 
 @pytest.mark.parametrize(("seconds", "saved"), [(0.0, 4), (math.inf, 1)])
@@ -262,7 +262,7 @@ def test_a_damaged_report_that_does_not_count_yet_is_graded_again(tmp_path: Path
     with Folder(tmp_path) as folder:
         folder.keep(BEFORE[0])
         folder.database._do("UPDATE made SET graded = 'x'")
-        assert folder.kept("a", "1", ["c3_contracting"]) is None
+        assert folder.current_report("a", "1", ["c3_contracting"]) is None
         assert counted(folder, BEFORE[0]) == [BEFORE[0]]
 
 
@@ -294,7 +294,7 @@ def test_reports_that_a_lock_kept_from_being_saved_are_saved_at_the_end(
                 folder.keep(BEFORE[0])
         folder.keep(BEFORE[1])
     with Folder(tmp_path) as folder:
-        assert [folder.kept(name, "1", ["c3_contracting"]) for name in "ab"] == BEFORE[:2]
+        assert [folder.current_report(name, "1", ["c3_contracting"]) for name in "ab"] == BEFORE[:2]
 
 
 def test_a_dry_run_is_refused_during_a_run_and_locks_nothing_itself(tmp_path: Path) -> None:

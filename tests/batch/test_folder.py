@@ -42,9 +42,9 @@ def counted(folder: Folder, *graded: Report) -> list[Report]:
 def test_a_stored_report_is_reused_while_its_fingerprint_matches(tmp_path: Path) -> None:
     with Folder(tmp_path / "out") as folder:
         folder.keep(a_report("ada"))
-        assert folder.kept("ada", "f", ["e"]) == a_report("ada")
-        assert folder.kept("ada", "another", ["e"]) is None
-        assert folder.kept("bo", "f", ["e"]) is None
+        assert folder.current_report("ada", "f", ["e"]) == a_report("ada")
+        assert folder.current_report("ada", "another", ["e"]) is None
+        assert folder.current_report("bo", "f", ["e"]) is None
 
 
 def test_half_a_surrogate_pair_in_a_learners_text_is_kept_as_a_question_mark(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_half_a_surrogate_pair_in_a_learners_text_is_kept_as_a_question_mark(tmp
     assert Report.loads(odd.dumps()).notes == ["x?y", "\U0001f600?"]
     with Folder(tmp_path) as folder:
         folder.keep(odd)
-        assert folder.kept("ada", "f", ["e"]) == Report.loads(odd.dumps())
+        assert folder.current_report("ada", "f", ["e"]) == Report.loads(odd.dumps())
 
 
 def test_a_report_with_a_broken_check_is_graded_again(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_report_with_a_broken_check_is_graded_again(tmp_path: Path) -> None:
     part = ExerciseReport(exercise="e", module="m", title="t", points=0, earned=0, pending=0, results=[lost])
     with Folder(tmp_path) as folder:
         folder.keep(a_report("ada").model_copy(update={"exercises": [part]}))
-        assert folder.kept("ada", "f", ["e"]) is None
+        assert folder.current_report("ada", "f", ["e"]) is None
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"schema_version": 2}', "null"])
@@ -70,7 +70,7 @@ def test_a_damaged_report_of_an_older_version_is_graded_again(tmp_path: Path, da
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "ada.json").write_text(damage)
     with Folder(tmp_path) as folder:
-        assert folder.kept("ada", "f", ["e"]) is None
+        assert folder.current_report("ada", "f", ["e"]) is None
         folder.settle()
         assert folder.uncounted == ["ada.json"]
 
@@ -125,12 +125,14 @@ def test_reports_of_two_modules_add_up_in_one_folder(tmp_path: Path, two: Course
         assert (whole.points, whole.earned) == (4, 2)
         assert counted(folder) == [whole, of_02[1]]  # bob has no submission in this run, so his old report stays
     with Folder(tmp_path / "out", two) as folder:
-        assert folder.kept("ada", "of 01", ["x1_gather"]) == whole  # a resumed run does not grade this submission again
-        assert folder.kept("ada", "of 02", ["x1_gather"]) is None
+        assert (
+            folder.current_report("ada", "of 01", ["x1_gather"]) == whole
+        )  # a resumed run does not grade this submission again
+        assert folder.current_report("ada", "of 02", ["x1_gather"]) is None
         better = folder.keep(part_of("ada", two, "x1_gather", fingerprint="of 01, again", earned=2))
         assert (better.points, better.earned) == (4, 3)
         counted(folder)
-        assert folder.kept("ada", "of 01", ["x1_gather"]) is None
+        assert folder.current_report("ada", "of 01", ["x1_gather"]) is None
 
 
 def with_a_bonus(two: Course) -> Course:
@@ -152,7 +154,7 @@ def test_bonus_points_follow_the_current_course(tmp_path: Path, two: Course) -> 
         settled = {r.student: r for r in folder.database.reports()}
         totals = {s: (r.points, r.earned, r.bonus) for s, r in settled.items()}
         assert totals == {"ada": (2, 2, 1), "bob": (0, 1, 1)}
-        assert folder.kept("ada", "of 01", ["x1_gather"]) == settled["ada"]
+        assert folder.current_report("ada", "of 01", ["x1_gather"]) == settled["ada"]
 
 
 def test_only_a_limited_number_of_submissions_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,4 +249,4 @@ def test_locking_a_folder_clears_files_of_killed_runs(tmp_path: Path) -> None:
         assert all(path.exists() for path in left), "they are those of the run that holds it"
         folder.keep(a_report("ada"))
     with Folder(tmp_path) as folder:
-        assert not any(path.exists() for path in left) and folder.kept("ada", "f", ["e"])
+        assert not any(path.exists() for path in left) and folder.current_report("ada", "f", ["e"])

@@ -12,7 +12,6 @@ import pytest
 
 from grader.batch import grade, reporting
 from grader.batch.grade import Grader
-from grader.batch.running import collect
 from grader.batch.workers import AHEAD, Workers
 from grader.common.result import Report, Result
 from grader.course.build import build
@@ -49,7 +48,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
     """Return a grader of the course with the workers of another grader, because workers do not depend on a course."""
-    return Grader(course, TIER, here=cast(Any, grader.hosts[0]))
+    return Grader(course, TIER, here=cast(Any, grader.worker_sets[0]))
 
 
 def submitted(text: str | None, student: str = "ada", **more: str) -> Submission:
@@ -110,46 +109,13 @@ def test_a_public_report_leaves_out_hidden_checks(grader: Grader) -> None:
     assert list(results(report)) == ["value", "gather_time"]
 
 
-@pytest.mark.parametrize("text", [RIGHT, ZEROS, "", "1 / 0\n", RIGHT.replace("tiled=True", "tiled=False")])
-def test_graded_and_public_returns_the_two_reports_of_separate_runs(grader: Grader, text: str) -> None:
-    *both, _ = grader.graded_and_public(submitted(text), NAME)
-    for report, public in zip(both, (False, True), strict=True):
-        assert report == grader.grade(submitted(text), [NAME], public=public).exercises[0]
-
-
-def test_graded_and_public_asks_nothing_twice(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def collecting(workers: Workers, source: Source, asks: list[Any]) -> Any:
-        asked.append(asks)
-        return collect(workers, source, asks)
-
-    monkeypatch.setattr(grade, "collect", collecting)
-    grader.graded_and_public(submitted(RIGHT), NAME)
-    ((asks),) = asked
-    assert (
-        len({ask.answer_key for ask in asks})
-        == len(asks)
-        < sum(len(grader.plan(NAME, public)) for public in (True, False))
-    )
-    assert [ask.hidden_inputs for ask in asks] == sorted(ask.hidden_inputs for ask in asks)
-
-
-def test_graded_and_public_reuses_known_answers(grader: Grader) -> None:
-    *right, found = grader.graded_and_public(submitted(RIGHT), NAME)
-    known = [answered for answered in found if answered.ask.task == "gather"]
-    *both, _ = grader.graded_and_public(submitted(ZEROS), NAME, known)
-    unbased = [[report.model_copy(update={"basis": {}}) for report in reports] for reports in (both, right)]
-    assert unbased[0] == unbased[1] and known
-
-
 def test_a_failure_of_the_grader_leaves_points_pending(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     from grader.sandbox.worker import WorkerDied
 
     def dies(*args: object, **more: object) -> object:
         raise WorkerDied("died", "Check failed: x")
 
-    workers = grader.hosts[0]
+    workers = grader.worker_sets[0]
     assert isinstance(workers, Workers)
     monkeypatch.setattr(workers.runners[0].worker, "run_program", dies)
     monkeypatch.setattr(workers.runners[0].worker, "runs_own_test", lambda: False)
@@ -516,7 +482,7 @@ def test_all_files_of_a_submission_share_one_time_limit(grader: Grader, tmp_path
     names = [NAME, "x2_more", "x3_more"]
     own = with_workers_of(grader, of_exercises(tmp_path, names))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"
-    workers = cast(Workers, own.hosts[0])
+    workers = cast(Workers, own.worker_sets[0])
     limits, workers.limits = workers.limits, workers.limits.model_copy(update={"total_seconds": 2.0})
     try:
         report = own.grade(submitted(burning, x2_more=burning, x3_more=RIGHT), names)

@@ -17,7 +17,7 @@ from grader.common.result import ExerciseReport, HandIn, Report
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.intake.reading import read
-from grader.intake.submission import Case, Chunk, Place, Source, Submission, fingerprint
+from grader.intake.submission import Case, Chunk, Place, Source, Submission, source_digest
 from grader.intake.times import STATED
 from tests.batch.test_grade import NAME, RIGHT
 from tests.handed_in import write
@@ -81,7 +81,7 @@ def test_files_that_look_unchanged_have_a_time_that_counts_only_if_they_earn_poi
     place = tmp_path / "ada"
     place.mkdir()
     (place / f"{NAME}.py").write_text(text)
-    monkeypatch.setattr(Course, "handed_out", frozenset({fingerprint(Source("", (Chunk("", STUB),)))}))
+    monkeypatch.setattr(Course, "handed_out", frozenset({source_digest(Source("", (Chunk("", STUB),)))}))
     work = {"ada": read(place, "ada", course.module_of, course.handed_out)}
     late = Handed(DEADLINE + timedelta(days=20), STATED)
     times, _ = times_of(course, {"ada": place}, work, {("ada", EVERY): late}, [MODULE])

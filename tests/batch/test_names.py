@@ -17,7 +17,7 @@ from tests.reports.example_reports import a_class
 def run(out: Path, people: dict[str, Person] | None) -> None:
     with Folder(out) as folder:
         for report in a_class():
-            if folder.kept(report.student, report.fingerprint, ["c3_contracting"]) is None:
+            if folder.current_report(report.student, report.fingerprint, ["c3_contracting"]) is None:
                 folder.keep(report)
         folder.settle()
         folder.finish(summarise(folder.database.reports()), {"gil": NOTHING}, people)

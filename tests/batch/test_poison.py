@@ -159,13 +159,13 @@ def test_a_worker_tries_changes_on_demand_and_only_once(
     course: Course, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = Workers(course, TIER, store=store)
-    run, told = workers.runners[0].run_or_try_again, []
+    run, told = workers.runners[0].run, []
 
     def ran(*about: Any, **more: Any) -> Any:
         told.append(more)
         return run(*about, **more)
 
-    monkeypatch.setattr(workers.runners[0], "run_or_try_again", ran)
+    monkeypatch.setattr(workers.runners[0], "run", ran)
     try:
         for asked in ([{}, {"poison": ["collectives", [0, 1]]}], []):
             (found,), _ = collect(workers, source(TEXT), [array()])

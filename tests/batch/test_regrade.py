@@ -110,9 +110,9 @@ def test_reports_of_a_killed_regrade_are_not_graded_again(
         grade(grader, tmp_path, REGRADED)
     monkeypatch.undo()
     with Folder(tmp_path, grader.course) as folder:
-        found = folder.kept("ada", grader.fingerprint(submitted(RIGHT), [NAME]), [NAME])
+        found = folder.current_report("ada", grader.fingerprint(submitted(RIGHT), [NAME]), [NAME])
         assert found and found.earned == 2 and reports(tmp_path)["ada"].earned == 0
-        other = folder.kept("ada", grader.fingerprint(submitted(RIGHT + "\n"), [NAME]), [NAME])
+        other = folder.current_report("ada", grader.fingerprint(submitted(RIGHT + "\n"), [NAME]), [NAME])
         assert other is None, "the report that was made is of another submission"
 
 

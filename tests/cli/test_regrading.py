@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.batch.folder import Folder
-from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, make_is_known, spelling_on_file
+from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, make_in_class, spelling_on_file
 from grader.common.result import ExerciseReport, Report
 from grader.course.finding import find_course
 from grader.intake.submission import Case
@@ -167,8 +167,8 @@ def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
     ]
     names = [spelling_on_file(tmp_path / "out", str)(name) for name in ("dan", "an\nn", "An n")]
     assert names == ["dan", "an\nn", "an n"], "a folder that was renamed as the case said, and one that was not"
-    is_known = make_is_known(tmp_path / "out", Roster(tmp_path / "roster.csv"))
-    assert [is_known(name) for name in ("bob", "eve", "dan")] == [True, True, False]
+    in_class = make_in_class(tmp_path / "out", Roster(tmp_path / "roster.csv"))
+    assert [in_class(name) for name in ("bob", "eve", "dan")] == [True, True, False]
 
 
 def test_a_student_with_reports_under_two_names_needs_review(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from grader.course.loading import Course
 from grader.course.public import public_source
 from grader.exercise import Call, Misconception
 from grader.judging.judge import judge_check
-from grader.judging.misconceptions import Judged, fitting
+from grader.judging.misconceptions import Attempt, fitting
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered, seen_of
 from grader.learner.answering import lower
@@ -116,12 +116,12 @@ def test_a_program_with_a_misconceptions_time_gets_its_hint(tmp_path: Path) -> N
     every = [a for a in plan(exercise, public=True, seed="s") if isinstance(a.of, Call) and a.compared]
     quick, twice = exercise.checks["quick"], gathered(2)
 
-    def shown(_: Misconception, asks: Sequence[Ask]) -> Judged:
-        return Judged([one for one in twice if one.ask in asks])
+    def shown(_: Misconception, asks: Sequence[Ask]) -> Attempt:
+        return Attempt([one for one in twice if one.ask in asks])
 
     misconception = Misconception("twice", "You gather twice.", lambda: None, exercise.tasks["gather"], ("quick",))
     for times, fits in ((2, [misconception]), (4, [])):
-        mine = Judged(gathered(times))
+        mine = Attempt(gathered(times))
         assert fitting(quick, mine, {"quick": "failed"}, [misconception], exercise.checks, shown) == fits
 
 

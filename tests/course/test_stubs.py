@@ -14,7 +14,7 @@ from grader.course.loading import Course, load_course
 from grader.course.notebooks import notebook
 from grader.course.stubs import TRACED, module_page, question_text, stub_source
 from grader.exercise import Exercise
-from grader.intake.submission import Chunk, Source, fingerprint
+from grader.intake.submission import Chunk, Source, source_digest
 from tests.made_up import made_up
 
 
@@ -98,9 +98,9 @@ def test_changes_in_the_going_further_section_leave_the_fingerprint(tmp_path: Pa
     stub = stub_source(course, exercise)
     for other in (stub.replace("Read on", "I read it"), stub[: stub.index("# ## Going further")], stub + "# mine\n"):
         assert other != stub
-        assert fingerprint(Source("", (Chunk("", other),))) == fingerprint(Source("", (Chunk("", stub),)))
+        assert source_digest(Source("", (Chunk("", other),))) == source_digest(Source("", (Chunk("", stub),)))
     changed = stub.replace('raise NotImplementedError("gather")', "return a")
-    assert fingerprint(Source("", (Chunk("", changed),))) != fingerprint(Source("", (Chunk("", stub),)))
+    assert source_digest(Source("", (Chunk("", changed),))) != source_digest(Source("", (Chunk("", stub),)))
 
 
 def test_only_a_heading_line_of_its_own_divides_the_statement() -> None:

@@ -23,7 +23,7 @@ from grader.expect import (
 )
 from grader.judging.answers import with_hint
 from grader.judging.judge import judge_checks
-from grader.judging.misconceptions import Judged, fitting
+from grader.judging.misconceptions import Attempt, fitting
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered, Finding
 from tests.seen import collective, finding, sharded
@@ -110,12 +110,12 @@ def returned(*values: Any) -> list[Answered]:
     return [replace(a, finding=Finding(outcomes=outcomes)) if a.ask.cases else a for a in ran()]
 
 
-def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, Sequence[Ask]], Judged]:
+def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, Sequence[Ask]], Attempt]:
     """Return a function that selects, from a misconception's answers, those to the given asks."""
 
-    def shown(misconception: Misconception, asks: Sequence[Ask]) -> Judged:
+    def shown(misconception: Misconception, asks: Sequence[Ask]) -> Attempt:
         same = {ask.answer_key for ask in asks}
-        return Judged([a for a in answers[misconception.name] if a.ask.answer_key in same])
+        return Attempt([a for a in answers[misconception.name] if a.ask.answer_key in same])
 
     return shown
 
@@ -138,7 +138,7 @@ def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known:
     return [
         misconception.name
         for misconception in fitting(
-            exercise.checks[check], Judged(submitted), statuses, misconceptions, exercise.checks, shown_of(answers)
+            exercise.checks[check], Attempt(submitted), statuses, misconceptions, exercise.checks, shown_of(answers)
         )
     ]
 
@@ -183,7 +183,7 @@ def test_a_misconception_with_gives_is_matched_by_gives_alone() -> None:
 
     def found(change: Change) -> list[str]:
         statuses, value = {"value": "failed", "traffic": "passed"}, EXERCISE.checks["value"]
-        return [s.name for s in fitting(value, Judged(ran(change)), statuses, known, EXERCISE.checks, shown)]
+        return [s.name for s in fitting(value, Attempt(ran(change)), statuses, known, EXERCISE.checks, shown)]
 
     assert found(lambda a: 3 * a) == ["tripled"]
     assert found(lambda a: 0 * a) == ["zero"]
@@ -202,15 +202,15 @@ def test_a_misconception_that_differs_in_the_first_run_is_not_run_again() -> Non
     known = [Misconception(name, "", lambda: None, task, ("value",)) for name in answers]
     asked: list[tuple[str, int]] = []
 
-    def shown(misconception: Misconception, asks: Sequence[Ask]) -> Judged:
+    def shown(misconception: Misconception, asks: Sequence[Ask]) -> Attempt:
         asked.append((misconception.name, len(asks)))
         return shown_of(answers)(misconception, asks)
 
-    submitted, statuses = Judged(ran(lambda a: 3 * a)), {"value": "failed"}
+    submitted, statuses = Attempt(ran(lambda a: 3 * a)), {"value": "failed"}
     assert [m.name for m in fitting(value, submitted, statuses, known, EXERCISE.checks, shown)] == ["tripled"]
     assert asked == [("tripled", 1), ("tripled", len(submitted.answered)), ("zero", 1)]
     asked.clear()
-    assert fitting(value, Judged(ran()), statuses, known, EXERCISE.checks, shown) == [] and not asked
+    assert fitting(value, Attempt(ran()), statuses, known, EXERCISE.checks, shown) == [] and not asked
 
 
 def test_rounding_makes_no_difference() -> None:
@@ -455,4 +455,4 @@ def test_a_hint_changes_nothing_else_and_two_are_shown_as_alternatives() -> None
 
 def test_hidden_inputs_have_no_part_in_hints() -> None:
     secret = [a for a in ran(lambda a: 3 * a) if a.ask.hidden_inputs]
-    assert secret and Judged(secret).answered == []
+    assert secret and Attempt(secret).answered == []

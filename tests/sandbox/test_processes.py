@@ -13,7 +13,7 @@ import pytest
 
 from grader.sandbox.limits import Limits
 from grader.sandbox.processes import begin_ahead, end, take
-from grader.sandbox.tiers import NOTHING
+from grader.sandbox.tiers import NO_EXTRA
 from grader.sandbox.worker import Worker
 from tests.commands import ROOT
 
@@ -22,11 +22,11 @@ def test_a_process_started_early_serves_one_request_with_its_limits() -> None:
     limits = Limits()
     begin_ahead(("trace",), "none", 3, limits)
     try:
-        ahead = take("trace", "none", 3, limits, NOTHING)
-        again = take("trace", "none", 3, limits, NOTHING)
+        ahead = take("trace", "none", 3, limits, NO_EXTRA)
+        again = take("trace", "none", 3, limits, NO_EXTRA)
         begin_ahead(("trace",), "none", 3, limits)
-        stricter = take("trace", "none", 3, limits.model_copy(update={"memory_mib": 4000}), NOTHING)
-        last = take("trace", "none", 3, limits, NOTHING)
+        stricter = take("trace", "none", 3, limits.model_copy(update={"memory_mib": 4000}), NO_EXTRA)
+        last = take("trace", "none", 3, limits, NO_EXTRA)
         pids = {one.process.pid for one in (ahead, again, stricter, last)}
         assert len(pids) == 4
         assert last.process.args != stricter.process.args  # a process's command line contains its memory limit

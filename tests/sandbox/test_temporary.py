@@ -18,9 +18,9 @@ WORKS = """
 import sys
 from grader.sandbox.limits import Limits
 from grader.sandbox.processes import take
-from grader.sandbox.tiers import NOTHING
+from grader.sandbox.tiers import NO_EXTRA
 from pathlib import Path
-scratch = Path(take("trace", sys.argv[1], 1, Limits(), NOTHING).scratch)
+scratch = Path(take("trace", sys.argv[1], 1, Limits(), NO_EXTRA).scratch)
 (scratch / "deep").mkdir()
 (scratch / "deep" / "left").write_text("behind")
 (scratch / "deep").chmod(0)

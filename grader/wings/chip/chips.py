@@ -93,17 +93,17 @@ def on_chips(
 
 
 def on_chip(answer: Answered, on: Slice, shipped: Compilations | None = None) -> OnChip:
-    ask, seen = answer.ask, answer.finding.observation
+    ask, observation = answer.ask, answer.finding.observation
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
-    if seen is None:
+    if observation is None:
         return replace(about, fault=answer.finding.fault)
     assert isinstance(ask.of, Call)
-    made: Schedule | Fault | None = seen.compiled
+    made: Schedule | Fault | None = observation.compiled
     if made is None and shipped is not None:
-        made = earlier(shipped.get(name_of(ask, on)), seen)
-    clock, untimed = _clock(seen, ask.of.timing)
-    profiles = _profiles(seen, ask.of.timing, clock) if clock else ""
-    about = replace(about, clock=clock, untimed=untimed, profiles=profiles, source=tuple(seen.collectives))
+        made = earlier(shipped.get(name_of(ask, on)), observation)
+    clock, untimed = _clock(observation, ask.of.timing)
+    profiles = _profiles(observation, ask.of.timing, clock) if clock else ""
+    about = replace(about, clock=clock, untimed=untimed, profiles=profiles, source=tuple(observation.collectives))
     if made is None:
         return replace(about, fault=Fault("missing", "this program was not compiled for the slice"))
     if isinstance(made, Fault):
@@ -111,19 +111,19 @@ def on_chip(answer: Answered, on: Slice, shipped: Compilations | None = None) ->
     return with_schedule(about, made)
 
 
-def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
+def earlier(made: Schedule | Fault | None, observation: Observation) -> Schedule | Fault | None:
     """Return ``made``, an earlier result of the compiler; None if it is the schedule of a different program.
 
     If lines of the source have moved since this compilation, the result has no line numbers.
 
     Args:
-        seen: the current program, observed on simulated devices.
+        observation: the current program, observed on simulated devices.
     """
     if not isinstance(made, Schedule):
         return made
-    if made.program != seen.program:
+    if made.program != observation.program:
         return None
-    lines = {one.line for one in seen.collectives}
+    lines = {one.line for one in observation.collectives}
     moved = any(one.communication and one.line not in lines for one in made.walk())
     return replace(made, instructions=_without_lines(made.instructions)) if moved else made
 
@@ -143,14 +143,14 @@ def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
     return replace(about, schedule=schedule, timeline=line)
 
 
-def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, str]:
+def _clock(observation: Observation, timing: Timing | None) -> tuple[Timeline | None, str]:
     try:
-        return laid_out(seen.operations, timing), ""
+        return laid_out(observation.operations, timing), ""
     except Failure as failure:
         return None, failure.reason
 
 
-def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
+def _profiles(observation: Observation, timing: Timing | None, clock: Timeline) -> str:
     """Return a text that compares two step times of the clock, one for each profile; '' if the times are equal.
 
     A profile says which kinds of collectives can overlap with compute. One profile is "ideal", and the other profile
@@ -158,4 +158,4 @@ def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
     """
     if timing is None:
         return ""
-    return profiles_text(clock, laid_out(seen.operations, replace(timing, profile=other_profile(clock))))
+    return profiles_text(clock, laid_out(observation.operations, replace(timing, profile=other_profile(clock))))

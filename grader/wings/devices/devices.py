@@ -107,21 +107,23 @@ class RealDevices:
         for worker in self.workers:
             worker.kill()
 
-    def outputs(self, ask: Ask, request: CallAsk, program: bytes, seen: Observation) -> list[list[list[Sharded]]]:
-        """Return the shards of a program's results on these devices, in the form of ``Observation.elsewhere``.
+    def outputs(
+        self, ask: Ask, request: CallAsk, program: bytes, observation: Observation
+    ) -> list[list[list[Sharded]]]:
+        """Return the shards of a program's results on these devices, in the form of ``Observation.on_devices``.
 
         Args:
             ask: the request, with the inputs of the program.
             request: ``ask`` as JSON data, without the values of inputs, for the process that runs programs.
             program: the traced program as MLIR bytecode.
-            seen: the observation of the program on simulated devices.
+            observation: the observation of the program on simulated devices.
         """
         need = prod(ask.mesh.values())
         if need > self.count:
-            return [unseen(seen, f"needs {need} devices, {self.count} here")]
+            return [unseen(observation, f"needs {need} devices, {self.count} here")]
         usual = self._values(ask, request, program, exact=False)
         if isinstance(usual, str):
-            return [unseen(seen, f"the {self.backend.name} did not run this program ({usual})")]
+            return [unseen(observation, f"the {self.backend.name} did not run this program ({usual})")]
         outputs, matmuls = usual
         found = [[[replace(array, factors=self.backend.factors) for array in run] for run in outputs]]
         if matmuls and self.backend.factors:

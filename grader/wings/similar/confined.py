@@ -17,6 +17,7 @@ from grader.sandbox.tiers import Extra
 from grader.wings.similar.comparing import StudentCode, WordsOf
 from grader.wings.similar.inside.tokens import Word, words
 from grader.wire.limits import READ_SECONDS
+from grader.wire.messages import ParseRequest
 
 WORDS = TypeAdapter(list[tuple[str, int, int]])
 
@@ -55,7 +56,8 @@ def confined_words(works: Iterable[StudentCode]) -> Iterator[WordsOf]:
             seconds = min(READ_SECONDS, process.left[student])
             if seconds <= 0:
                 raise OutOfTime
-            found, _ = process.ask({"parse": "words"}, blobs, seconds, WORDS, spend)
+            request: ParseRequest = {"parse": "words", "about": {}, "submission": -1, "seconds": seconds}
+            found, _ = process.ask(request, blobs, WORDS, spend)
         except (Refused, OutOfTime):
             refused.add(text)
             begins = f"code that begins with {text.strip()[:40]!r}"

@@ -61,7 +61,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 def with_devices(grader: Grader, devices: RealDevices | None) -> Grader:
     """Return a grader with the same processes and with these devices."""
-    workers = grader.hosts[0].without_devices()  # type: ignore[union-attr]
+    workers = grader.worker_sets[0].without_devices()  # type: ignore[union-attr]
     workers.devices = devices
     return Grader(grader.course, "none", here=workers, devices=devices)
 
@@ -81,8 +81,10 @@ def test_two_processes_give_the_shards_of_one_process(grader: Grader, two_proces
     seen = [one for one in found if one is not None]
     assert {max(len(array.slices) for run in one.outputs for array in run) for one in seen} == {4, 2}
     for one in seen:
-        assert one.elsewhere is not None and len(one.elsewhere) == 1  # one precision, because a CPU rounds no operands
-        for here, there in zip(one.outputs, one.elsewhere[0], strict=True):
+        assert (
+            one.on_devices is not None and len(one.on_devices) == 1
+        )  # one precision, because a CPU rounds no operands
+        for here, there in zip(one.outputs, one.on_devices[0], strict=True):
             for a, b in zip(here, there, strict=True):
                 assert (a.shape, a.dtype, a.slices) == (b.shape, b.dtype, b.slices)
                 assert all(np.array_equal(s, t) for s, t in zip(a.shards, b.shards, strict=True))

@@ -38,7 +38,7 @@ def graded(
     exercise = grader.course.exercise(name)
     text = reference_source(exercise, answers(grader.course, exercise, "ada"), misconception)
     source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
-    workers: Any = grader.hosts[0].without_devices()  # type: ignore[union-attr]
+    workers: Any = grader.worker_sets[0].without_devices()  # type: ignore[union-attr]
     workers.devices = emulated
     judge = Grader(grader.course, "none", here=workers)
     return {r.name: r for r in judge.grade(Submission("ada", {name: source}, (), ""), [name]).exercises[0].results}

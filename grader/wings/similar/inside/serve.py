@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from grader.intake import serve
 from grader.wings.similar.inside.tokens import words
+from grader.wire.messages import ParseRequest
 
 
-def answer(header: dict, blobs: list[bytes], send: serve.Send) -> None:
+def answer(header: ParseRequest, blobs: list[bytes], send: serve.Send) -> None:
     """Answer a request for tokens of the code in the first blob, or any request to parse a submission."""
     if header["parse"] == "words":
         serve.answered(header, send, lambda: (words(blobs[0].decode()), ()))
