@@ -61,7 +61,7 @@ class Runner:
     def run_or_try_again(
         self, request: CallAsk, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext, **more: Any
     ) -> tuple[dict, list[bytes]]:
-        """Run a program. If the worker dies or hangs, a fresh worker tries once more.
+        """Run a program. If the worker's process dies or hangs, a new process tries once more.
 
         Args:
             while_asleep: returns a context manager for the time in which the worker is set aside.
@@ -74,7 +74,7 @@ class Runner:
             return _tried_twice(worker, run)
 
     def formula(self, request: FormulaText) -> dict[str, Any]:
-        """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more. Raises WorkerDied."""
+        """Evaluate a formula. If the process dies or hangs, a new process tries once more. Raises WorkerDied."""
         with self._lock:
             return _tried_twice(self.worker, partial(self.worker.evaluate, request))
 
@@ -108,11 +108,11 @@ class Runner:
 
 
 def _tried_twice(worker: Worker, request: Callable[[], T]) -> T:
-    """Return the worker's answer to a request. If the worker dies or hangs, a fresh worker tries once more.
+    """Return the worker's answer to a request. If its process dies or hangs, a new process tries once more.
 
     Raises:
-        WorkerDied: two workers died or hung. If a new worker then cannot run the grader's test program, the grader is
-            at fault, and the exception's ``ours`` is True. After a timeout, ``ours`` is False.
+        WorkerDied: two processes died or hung. If a new process then cannot run the grader's test program, the grader
+            is at fault, and the exception's ``ours`` is True. After a timeout, ``ours`` is False.
     """
     with suppress(WorkerDied):
         return request()

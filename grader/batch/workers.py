@@ -63,6 +63,9 @@ class Ended:
 class Children:
     """The child processes that answer the requests to one file of a submission. Only one child runs at a time.
 
+    A request takes this way: ``answer`` -> ``_one_child`` -> ``Worker.trace`` -> ``keep`` (in the keeper process) ->
+    ``child.answer`` -> ``answering.answer`` (both in the child), and then back in ``_one_child`` -> ``reply_of``.
+
     Args:
         tracer: the worker that starts the children.
         asks: all requests to the file. Requests with hidden inputs come last.
@@ -88,9 +91,10 @@ class Children:
         - If a child ends before it has answered a request, a new child gets only this request. If the new child also
           ends too early, the request gets a fault.
         - If two children end while they load the file, all requests get a fault.
-        - Code that reaches a time limit is not tried again. After a timeout of a function, no further function of its
-          exercise runs. After a timeout of loading, no function of the file runs.
-        - After the first timeout in a submission, a child that is idle for IDLE_SECONDS counts as timed out.
+        - Code that reaches a time limit is not tried again. A function over its limit of CPU time gets a fault, and the
+          child continues. If the keeper must end the child for time, no further function of the exercise runs. If this
+          happens while the file loads, no function of the file runs.
+        - After the keeper ended a child for time, later children of the submission may be idle for only IDLE_SECONDS.
         - After MAX_RESTARTS children, or if the time is used up, all requests that are left get the reply GIVEN_UP.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)

@@ -55,7 +55,8 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
     """Yield what a check sees of each run of the submission's program or function.
 
     Args:
-        public: True in a learner's own run, which reads expected outcomes from the exercise file.
+        public: True in a learner's own run, which reads expected outcomes from the exercise file, and makes trial runs
+            on public sizes (``_is_tried``).
         elsewhere: the index in ``Observation.elsewhere`` (outputs on real devices) of the outputs to use; None to use
             the outputs on simulated devices.
     """
@@ -230,8 +231,8 @@ def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Compare the program of each timing call with the program of its small call, and return the answers.
 
     If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, the
-    finding's field ``paired`` becomes True, and the finding gets the small program's ``poison``: the trial runs that
-    find the operations that affect a result.
+    finding's observation gets the small program's ``poison``: the trial runs that find the operations that affect a
+    result.
     """
     found = []
     for answer in answered:
