@@ -46,7 +46,7 @@ class Runner:
     def run(
         self, request: CallAsk, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext, **more: Any
     ) -> tuple[dict, list[bytes]]:
-        """Run a program. If its process dies or hangs, a new process tries once more.
+        """Run a program. If the worker's process dies or hangs, a new process tries once more.
 
         Return (header with the program's facts, bytes of its results).
 
@@ -61,7 +61,7 @@ class Runner:
             return _tried_twice(worker, run)
 
     def formula(self, request: FormulaText) -> dict[str, Any]:
-        """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more. Raises WorkerDied."""
+        """Evaluate a formula. If the process dies or hangs, a new process tries once more. Raises WorkerDied."""
         with self._lock:
             return _tried_twice(self.worker, partial(self.worker.evaluate, request))
 
@@ -95,11 +95,11 @@ class Runner:
 
 
 def _tried_twice(worker: Worker, request: Callable[[], T]) -> T:
-    """Return the worker's answer to a request. If the worker dies or hangs, a fresh worker tries once more.
+    """Return the worker's answer to a request. If its process dies or hangs, a new process tries once more.
 
     Raises:
-        WorkerDied: two workers died or hung. If a new worker then cannot run the grader's test program, the grader is
-            at fault, and the exception's ``ours`` is True. After a timeout, ``ours`` is False.
+        WorkerDied: two processes died or hung. If a new process then cannot run the grader's test program, the grader
+            is at fault, and the exception's ``ours`` is True. After a timeout, ``ours`` is False.
     """
     with suppress(WorkerDied):
         return request()

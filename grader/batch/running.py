@@ -3,9 +3,9 @@
 To trace a source, the grader sends all requests to it, and reads all replies. LEARNER PYTHON RUNS IN A CONFINED CHILD,
 never in this process.
 
-A sandboxed process that runs no Python code of learners runs the programs and evaluates formulas. If two workers die
-while they run a learner's program, a new worker runs a test program of the grader. If the test program fails too, the
-fault is the grader's, not the learner's.
+A sandboxed process that runs no Python code of learners runs the programs and evaluates formulas. If two such processes
+die while they run a learner's program, a new process runs a test program of the grader. If the test program fails too,
+the fault is the grader's, not the learner's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.batch.backends import stuck, unseen
+from grader.batch.children import GIVEN_UP
 from grader.batch.findings import Replies, Reply, RunReply, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS, TRACES
-from grader.batch.workers import GIVEN_UP, Workers
+from grader.batch.workers import Workers
 from grader.common.formulas import LONGEST, points_of
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.config import Limits

@@ -11,169 +11,25 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
-from dataclasses import dataclass, replace
 from itertools import count, islice
 from queue import LifoQueue
 from threading import Condition
 from typing import Any, Generic, Self, TypeVar
 
 from grader.batch.backends import NOTHING_BESIDE, Beside
-from grader.batch.findings import Replies, Reply, RunReply, ended_fault, load_notes, reply_of
+from grader.batch.children import Children
+from grader.batch.findings import Replies, RunReply
 from grader.batch.remembering import Keys, Store
 from grader.batch.runners import Runner
-from grader.common.observation import Fault
-from grader.course.config import Limits
 from grader.course.loading import Course
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
-from grader.sandbox.allowance import backstop
-from grader.sandbox.worker import Worker, WorkerDied
-from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
-from grader.wire.messages import (
-    GARBAGE,
-    IDLE,
-    TIMEOUT,
-    WORKER_ENDED,
-    CallAsk,
-    FormulaText,
-    SourceCode,
-    TraceFrame,
-    TracerAsk,
-)
-
-NOT_RUN = "not run, because other code of this submission ended the process or used up the submission's time"
-GIVEN_UP = Reply(Fault("crashed", NOT_RUN))
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a child process ended (see ``wire.messages``), and whether the child had loaded the source."""
-
-    loaded: bool
-    how: str
-
-
-class Children:
-    """The child processes that answer the requests to one file of a submission. Only one child runs at a time.
-
-    Args:
-        tracer: the worker that starts the children.
-        asks: all requests to the file. Requests with hidden inputs come last.
-        seconds: seconds that are left for all children: CPU seconds and idle seconds together.
-        hung: whether the keeper has ended an earlier child of this submission for a time limit.
-        while_asleep: returns a context manager, which is open from the first sleep of a child to the end of this child.
-    """
-
-    def __init__(
-        self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float, hung: bool,
-        while_asleep: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ) -> None:  # fmt: skip
-        self._while_asleep = while_asleep
-        self._tracer, self._limits, self._source, self._asks, self._seconds = tracer, limits, source, asks, seconds
-        self._replies: dict[int, Reply] = {}
-        self._notes: list[str] = []
-        self._cpu = 0.0
-        self._suspect, self._failed_loads, self._hung = -1, 0, hung
-
-    def answer(self) -> Replies:
-        """Return a reply for each request. Requests with hidden inputs are sent after all other requests are answered.
-
-        - If a child ends before it has answered a request, a new child gets only this request. If the new child also
-          ends too early, the request gets a fault.
-        - If two children end while they load the file, all requests get a fault.
-        - Code that reaches a time limit is not tried again. After a timeout of a function, no further function of its
-          exercise runs. After a timeout of loading, no function of the file runs.
-        - After the first timeout in a submission, a child that is idle for IDLE_SECONDS counts as timed out.
-        - After MAX_RESTARTS children, or if the time is used up, all requests that are left get the reply GIVEN_UP.
-        """
-        over = time.monotonic() + backstop(self._limits.total_seconds)
-        for _ in range(MAX_RESTARTS):
-            left = [i for i in range(len(self._asks)) if i not in self._replies]
-            if not left or self._cpu > self._seconds or time.monotonic() > over:
-                break
-            chosen = [self._suspect] if self._suspect in left else left
-            ended = self._one_child(chosen)
-            if unanswered := [i for i in chosen if i not in self._replies]:
-                self._blame(unanswered, ended)
-        each = tuple(self._replies.get(i, GIVEN_UP) for i in range(len(self._asks)))
-        files = tuple(c.name for c in self._source.chunks)
-        return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
-
-    def _blame(self, left: Sequence[int], ended: Ended) -> None:
-        """Record faults for requests that are not tried again. ``left``: the requests that the child did not answer."""
-        seconds, late = self._limits.trace_seconds, ended.how in (TIMEOUT, IDLE)
-        self._hung |= late
-        if not ended.loaded:
-            self._failed_loads += 2 if late else 1
-            if self._failed_loads >= 2:
-                fault = ended_fault(ended.how, "the loading of your file", seconds)
-                self._replies |= dict.fromkeys(left, Reply(fault))
-        elif late:
-            self._give_up_after(self._asks[left[0]], ended_fault(ended.how, "it", seconds))
-        elif left[0] == self._suspect:
-            self._replies[self._suspect] = Reply(ended_fault(ended.how, "it", seconds))
-        else:
-            self._suspect = left[0]
-
-    def _give_up_after(self, hung: Ask, fault: Fault) -> None:
-        """Record faults for a function that reached its time limit, and for the other functions of its exercise."""
-        other = replace(
-            fault, message=f"not run, because {hung.task} of this exercise{fault.message.removeprefix('it')}"
-        )
-        for i, ask in enumerate(self._asks):
-            if i not in self._replies and ask.exercise == hung.exercise:
-                self._replies[i] = Reply(fault if ask.task == hung.task else other)
-
-    def _request(self, ask: Ask) -> TracerAsk:
-        request = ask.for_tracer([])
-        request["after"] = dict(self._source.ends).get(ask.exercise)
-        return request
-
-    def _one_child(self, chosen: Sequence[int]) -> Ended:
-        """Send the chosen requests (numbers in the list of all requests) to one child, and keep the child's replies."""
-        started, loaded, left = False, False, list(chosen)
-        try:
-            with closing(self._frames(chosen)) as found:
-                for frame, blobs in found:
-                    if frame["from"] == "worker":
-                        self._cpu += float(frame.get("cpu", 0))
-                        # If the child never started, the worker is the cause.
-                        return Ended(loaded, str(frame.get("end", GARBAGE)) if started else WORKER_ENDED)
-                    # The keeper process, which starts the child, names the kind of the message in "taken". Do not guess
-                    # the kind from the message's keys, because learner code may forge a message with the keys of
-                    # several kinds. The keeper accepts each kind once, and in order. Otherwise learner code could send
-                    # an answer as the message "loaded", and put hidden inputs into that message's notes.
-                    body, taken = frame["body"], frame["taken"]
-                    if taken == "started":
-                        started = True
-                    elif taken == "loaded":
-                        loaded = True
-                        self._notes = self._notes or load_notes(body.get("faults"))
-                    else:
-                        i = left.pop(0)
-                        self._replies[i] = reply_of(self._asks[i], body, blobs)
-        except WorkerDied:
-            return Ended(loaded, WORKER_ENDED)
-        return Ended(loaded, GARBAGE)
-
-    def _frames(self, chosen: Sequence[int]) -> Generator[tuple[TraceFrame, list[bytes]], None, None]:
-        """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
-
-        When the child first sleeps, the grader may begin with one more submission (``Turns.asleep``).
-        """
-        source: SourceCode = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
-        asked = [self._asks[i] for i in chosen]
-        shown, hidden = ([self._request(a) for a in asked if a.hidden_inputs is late] for late in (False, True))
-        with ExitStack() as until_end:
-            for frame, blobs in self._tracer.trace(source, shown, hidden, IDLE_SECONDS if self._hung else None):
-                if frame.get("asleep"):
-                    until_end.enter_context(self._while_asleep())
-                else:
-                    yield frame, blobs
+from grader.sandbox.worker import Worker
+from grader.wire.messages import CallAsk, FormulaText
 
 
 class Workers:

@@ -321,7 +321,7 @@ class _Surely:
 
 # An operation matters if other values in place of its results change a result of the program. Collectives and matmuls
 # are numbered separately, both in the order of ``Operations.walk``. A trial run (``Poison``) shows whether an operation
-# matters. For a program that is never run, ``alive`` counts every operation on which a result depends, even a matmul
+# matters. For a program without trial runs, ``alive`` counts every operation on which a result depends, even a matmul
 # whose result is multiplied by 0.
 
 

@@ -132,7 +132,7 @@ class Course:
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
     def module_called(self, name: str) -> Module | None:
-        """Return the module that ``name`` means (see ``finding.meant_by``); None if there is no such module."""
+        """Return the module that ``name`` means (see ``meant_by``); None if there is no such module."""
         try:
             meant = meant_by(name, [*self.module_of, *(m.id for m in self.config.modules)], "exercise")
         except CourseError:

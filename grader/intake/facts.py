@@ -1,6 +1,6 @@
 """Facts about the syntax of submitted code.
 
-The grader parses code only once, when it reads a submission. Later stages use the facts in ``Chunk.facts``.
+The grader parses a submission's code only when it reads the submission. Later stages use the facts in ``Chunk.facts``.
 """
 
 from __future__ import annotations

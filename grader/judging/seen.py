@@ -55,7 +55,8 @@ def seen_of(answer: Answered, *, public: bool, on_devices: int | None = None) ->
     """Yield what a check sees of each run of the submission's program or function.
 
     Args:
-        public: True in a learner's own run, which reads expected outcomes from the exercise file.
+        public: True in a learner's own run, which reads expected outcomes from the exercise file, and makes trial runs
+            on public sizes (``_is_tried``).
         on_devices: the index in ``Observation.on_devices`` (outputs on real devices) of the outputs to use; None to use
             the outputs on simulated devices.
     """

@@ -2,13 +2,14 @@
 
 A worker has one of three roles:
 
-trace: The worker runs learner code, in a child process for each submission. The worker imports JAX but starts no
-backend, because forking is safe only before a backend exists. For each submission, the worker forks a keeper process
-(``keeper.py``), and the keeper forks the child. When they fork, the worker and the keeper have read no submission. So
-no child finds an earlier submission in its memory. The child may make only the system calls of ``calls.py``. When the
-child deletes a file, the call seems to succeed, but the file still counts towards the limit of the scratch folder. The
-child can neither signal nor read the keeper, which enforces the limits. Afterwards the keeper removes all processes and
-files that the child leaves. If the removal fails, the worker ends.
+trace: The worker runs learner code, in a child process for each ``TraceRequest``. A file of a submission usually needs
+one such request, and more if a child ends early. The worker imports JAX but starts no backend, because forking is safe
+only before a backend exists. For each request, the worker forks a keeper process (``keeper.py``), and the keeper forks
+the child. When they fork, the worker and the keeper have read no submission. So no child finds an earlier submission in
+its memory. The child may make only the system calls of ``calls.py``. When the child deletes a file, the call seems to
+succeed, but the file still counts towards the limit of the scratch folder. The child can neither signal nor read the
+keeper, which enforces the limits. Afterwards the keeper removes all processes and files that the child leaves. If the
+removal fails, the worker ends.
 
 run: The worker compiles and executes one program at a time, and never runs learner Python. It limits itself to the
 system calls of ``calls.py`` before it reads a program. A worker with additional access (``tiers.Extra``) may make any

@@ -62,7 +62,9 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A worker process of one role (trace, run or read, see ``main``). A request starts the process if necessary.
+    """Starts the processes of one role (trace, run or read, see ``main``), one at a time, and talks to them.
+
+    A request starts a process if none is running. If the process dies, the next request starts a new process.
 
     Args:
         devices: number of simulated devices.
@@ -133,15 +135,15 @@ class Worker:
         except WorkerDied as died:
             if died.phase != "traced" or not self.traces_own_test():
                 raise
-            # A new worker has just answered the grader's test submission, so the machine is not at fault. The learner's
-            # submission killed the old worker.
+            # A new process has just answered the grader's test submission, so the machine is not at fault. The
+            # learner's submission killed the old process.
             yield (
                 {"from": "worker", "end": TIMEOUT if died.reason == "timeout" else KILLED, "cpu": 0.0},
                 [],
             )
 
     def traces_own_test(self) -> bool:
-        """Return whether a new worker answers the grader's own test submission."""
+        """Return whether a new process answers the grader's own test submission."""
         self.kill()
         source: SourceCode = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
         ask: FunctionAsk = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
@@ -230,7 +232,7 @@ class Worker:
         return self._exchange(header, [], START_SECONDS)[0].get("found", {})
 
     def runs_own_test(self) -> bool:
-        """Return whether a new worker runs the grader's own test program, on all devices."""
+        """Return whether a new process runs the grader's own test program, on all devices."""
         self.kill()
         header: OwnTestRequest = {"ours": True, "seconds": self.limits.run_seconds}
         try:

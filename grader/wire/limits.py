@@ -36,10 +36,10 @@ MAX_BLOBS = 256 * MIB  # Bytes of all blobs in one frame.
 # Limits of the child process that runs a submission's code. A child that exceeds one of these limits is ended.
 GRACE_SECONDS = 2.0  # CPU time that an interrupted task may still use before it is killed.
 KERNEL_SECONDS = GRACE_SECONDS / 2  # CPU time in the kernel that does not count towards a task's limit.
-IDLE_SECONDS = 2.0  # After a timeout, later child processes of the same submission may be idle for this long.
+IDLE_SECONDS = 2.0  # After a child was ended for time, later children of the submission may be idle for this long.
 ASLEEP_SECONDS = 0.5  # If a child is idle this long and sends no frame, other submissions are graded meanwhile.
 LOOK_SECONDS = 0.1  # Time between two checks of the child's folder and threads.
-MAX_ANSWER = 16 * MIB  # Bytes of all frames of one answer.
+MAX_ANSWER = 16 * MIB  # Bytes of all frames of one child.
 MAX_TEXT = 4000  # Characters of an answer that is text.
 MAX_ANSWER_HEADER = 2 * MIB  # Bytes in the header of one frame.
 MAX_STRAY = 1000  # Number of frames that the grader did not ask for.
@@ -53,7 +53,8 @@ MAX_PROCESSES = 64  # Number of processes in a worker's sandbox. The child is on
 START_SECONDS = 600.0  # Time until the worker accepts requests, even on a slow machine.
 GONE_SECONDS = 30.0  # Time for a process to end after its pipe closed, so that its exit code is known.
 MAX_STDERR = 64 << 10  # Bytes of the worker's standard error that are kept for one submission.
-MAX_RESTARTS = 8  # Number of child processes for one submission; a new child replaces a child that has ended.
+# Number of child processes for one file of a submission. A new child replaces a child that has ended.
+MAX_RESTARTS = 8
 
 # Limits of a program that is admitted, compiled and run for its values.
 MAX_PROGRAM = 4 * MIB  # Bytes of bytecode. The child's limit MAX_ANSWER is checked earlier.

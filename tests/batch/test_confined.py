@@ -20,6 +20,7 @@ from grader.intake.times import ZIPPED, handed_in_at
 from grader.integrations.nbgrader.scan import _Texts
 from grader.sandbox.tiers import NoIsolation, available
 from grader.sandbox.worker import WorkerDied
+from grader.wire.messages import ParseRequest
 from tests.handed_in import code, notebook, read_, write, zipped
 from tests.made_up import COURSE, made_up
 from tests.oversized import RIGHT, tried
