@@ -46,7 +46,7 @@ LASTING = ("missing", "raised", "syntax", "untraceable")  # Kinds of faults that
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """A submission's answer to one request: a fault, plain values, or a program.
+    """What a submission sends for one request: a fault, plain values, or a program.
 
     Attributes:
         fault: the error or limit that stopped the learner's code; None for an answer.
@@ -134,7 +134,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
 
 
 def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
-    """Return a plain function's outcome for each case, or a question's answer; a fault if ``body`` is malformed."""
+    """Return the finding: an outcome for each case of a function or for a question, or a fault for a malformed body."""
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
@@ -270,7 +270,7 @@ def _error_outcome(value: dict) -> Outcome:
 
 
 def observed(ask: Ask, reply: RunReply, before: Observation | None = None) -> Finding:
-    """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
+    """Return the finding: the runner's observation or fault. An unreadable answer is the grader's fault.
 
     Args:
         before: an earlier observation of this program on other inputs, if any. Its facts about the program are reused.

@@ -102,8 +102,8 @@ class Grader:
         about = [name, self.course.digest_of_checks(name), public, self.course.solved]
         return self.store.keys.checks(about, traced.files, {ask: traced.replies[ask] for ask in asks})
 
-    def ask(self, submission: Submission, name: str) -> list[Answered]:
-        """Return the answer to every request of one exercise. Raises KeyError if the submission lacks the exercise."""
+    def answered(self, submission: Submission, name: str) -> list[Answered]:
+        """Return each request of one exercise with its finding. Raises KeyError if the submission lacks the exercise."""
         with self.pool.lent() as workers:
             return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
 

@@ -121,7 +121,7 @@ def sent_to_child(asks: Sequence[Ask]) -> list[Ask]:
 
 
 def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
-    """Run the programs of a traced source. Return the answer to each request.
+    """Run the programs of a traced source. Return each request with its finding.
 
     Args:
         trace: the source's replies.
@@ -154,7 +154,7 @@ def of_tasks(asks: Sequence[Ask]) -> list[Ask]:
 
 
 def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
-    """Return the answers to the questions among the requests. Only a formula needs a worker, which evaluates it."""
+    """Return each question among the requests with its finding. Only a formula needs a worker, which evaluates it."""
     return [Answered(a, _plain(workers, a, trace.replies[a])) for a in asks if isinstance(a.of, Question)]
 
 

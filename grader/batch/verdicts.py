@@ -39,10 +39,10 @@ class Judge:
         self._course, self._references = course, references
 
     def checked(self, exercise: Exercise, answered: list[Answered], workers: Workers, public: bool) -> Checked:
-        """Return a result for each check, with hints and evidence.
+        """Return the results of all checks, with hints, and the evidence for the results.
 
         Args:
-            answered: the submission's answers to the grader's requests.
+            answered: the submission's findings for the grader's requests.
             workers: the workers that run a misconception if it was not run before.
             public: True if the submission is judged on public data only.
         """

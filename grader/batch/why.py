@@ -75,7 +75,7 @@ def why(
     with make() as grader:
         report = grader.grade(submission, [name])
     with make() as grader:
-        answered = grader.ask(submission, name) if name in submission.sources else []
+        answered = grader.answered(submission, name) if name in submission.sources else []
     today = report.exercises[0]
     result = next(r for r in today.results if r.name == check)
     before = result_in(kept, name, check) if kept else None

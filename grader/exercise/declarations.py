@@ -53,7 +53,7 @@ class Call:
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
         dims, static: the sizes of dimensions and the task's keyword arguments that learners see.
-        hidden_dims, hidden_static: sizes and keyword arguments that learners never see, for the command ``grade``. If
+        hidden_dims, hidden_static: sizes and keyword arguments that learners' files lack, for the command ``grade``. If
             ``hidden_static`` is None, ``grade`` uses ``static`` instead.
         wrt: names of the arguments with respect to which the grader differentiates the task.
         cotangent: a tree with a cotangent for each result (None for auxiliary results); None for a call without

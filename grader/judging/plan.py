@@ -85,7 +85,7 @@ class Ask:
         call = self.of
         assert isinstance(call, Call)
         args = [leaf for name, tree in call.args.items() for leaf in leaves(tree, name)]
-        asked: CallAsk = {
+        request: CallAsk = {
             "kind": "body" if call.task.kind == "body" else "array",
             "task": self.task,
             "mesh": dict(self.mesh),
@@ -104,10 +104,10 @@ class Ask:
             "files": files,
         }
         if call.timing is not None:
-            asked["timing"] = True
+            request["timing"] = True
         if self.compared:
-            asked["compared"] = True
-        return asked
+            request["compared"] = True
+        return request
 
     @property
     def program_key(self) -> tuple:
@@ -238,7 +238,7 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the hidden argument sets of a function. Raises AuthorError if drawing fails or a set is invalid."""
+    """Return the argument sets that ``hidden=`` draws. Raises AuthorError if drawing fails or a set is invalid."""
     assert cases.hidden is not None
     try:
         found = list(itertools.islice(cases.hidden(draw), MOST_CASES + 1))
@@ -266,7 +266,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
         where: a name for this call. The name, the seed, the mesh and the run's number decide the inputs.
     """
 
-    def asked(hidden: bool, seed: str, runs: int, hidden_inputs: bool = False) -> Iterator[Ask]:
+    def asks_with(hidden: bool, seed: str, runs: int, hidden_inputs: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:
             dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
             draws = [] if call.timing else [rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs)]
@@ -278,11 +278,11 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
                 )  # fmt: skip
 
     same = (call.dims, call.keywords(hidden=False)) == (call.hidden_dims, call.keywords(hidden=True))
-    asks = list(asked(False, PUBLIC_SEED, 1)) if public or (shown and not same) else []
+    asks = list(asks_with(False, PUBLIC_SEED, 1)) if public or (shown and not same) else []
     if not public and not (call.timing and asks and same):
-        asks += asked(True, PUBLIC_SEED, 1)
+        asks += asks_with(True, PUBLIC_SEED, 1)
     if not public and not call.timing:  # a timed program gets no inputs, so no inputs can be hidden
-        asks += asked(True, seed, HIDDEN_RUNS, hidden_inputs=True)
+        asks += asks_with(True, seed, HIDDEN_RUNS, hidden_inputs=True)
     return asks
 
 

@@ -77,7 +77,7 @@ def results(report: Report) -> dict[str, Result]:
 def test_two_processes_give_the_shards_of_one_process(grader: Grader, two_processes: RealDevices) -> None:
     """A mesh has four devices, two in each of two processes. No process has the shards of the other process."""
     assert two_processes.text == "cpu: 4 devices of 2 processes"
-    found = [a.finding.observation for a in with_devices(grader, two_processes).ask(submitted(), NAME)]
+    found = [a.finding.observation for a in with_devices(grader, two_processes).answered(submitted(), NAME)]
     seen = [one for one in found if one is not None]
     assert {max(len(array.slices) for run in one.outputs for array in run) for one in seen} == {4, 2}
     for one in seen:
@@ -102,7 +102,7 @@ def test_two_processes_time_a_program_together(
     two_processes.times = fewer.times = True
     try:
         timed, untimed = (
-            [seen for a in with_devices(grader, d).ask(submitted(), NAME) if (seen := a.finding.observation)]
+            [seen for a in with_devices(grader, d).answered(submitted(), NAME) if (seen := a.finding.observation)]
             for d in (two_processes, fewer)
         )
     finally:
