@@ -103,7 +103,7 @@ class Grader:
         return self.store.keys.checks(about, traced.files, {ask: traced.replies[ask] for ask in asks})
 
     def answered(self, submission: Submission, name: str) -> list[Answered]:
-        """Return each request of one exercise with its finding. Raises KeyError if the submission lacks the exercise."""
+        """Return each request of an exercise with its finding. Raises KeyError if the submission lacks the exercise."""
         with self.pool.lent() as workers:
             return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
 
