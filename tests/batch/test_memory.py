@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import ExitStack
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,12 @@ from grader.batch.findings import Replies, Reply, RunReply, lasting, reply_of
 from grader.batch.grade import Grader
 from grader.batch.remembering import RUNS, TRACES, Keys, Store
 from grader.batch.why import why
+from grader.batch.workers import Workers
 from grader.common import cache as memory
 from grader.common.cache import Cache, user_cache
 from grader.common.observation import Fault
 from grader.common.result import Report, Result
+from grader.course.config import Limits
 from grader.course.loading import Course, load_course
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
@@ -51,8 +55,28 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
         yield made
 
 
+@pytest.fixture(scope="module", autouse=True)
+def processes(course: Course) -> Iterator[Workers]:
+    """Return the processes that all graders of this file share. Each grader has a store of its own."""
+    made = Workers(course, TIER)
+    SHARED[made.limits] = made
+    yield made
+    SHARED.clear()
+    made.close()
+
+
+SHARED: dict[Limits, Workers] = {}
+
+
 def reports(course: Course, cache: Cache | None, texts: dict[str, str] = CLASS) -> dict[str, str]:
-    with Grader(course, TIER, cache=cache) as grader:
+    """Return the reports of a new grader, without starting processes if the shared ones have the course's limits."""
+    workers = copy(SHARED.get(course.config.limits))
+    with ExitStack() as until_end:
+        grader = Grader(course, TIER, cache=cache, here=workers)
+        if workers is None:
+            until_end.enter_context(grader)
+        else:
+            workers.store = grader.store
         return {s: grader.grade(submitted(text, s), [NAME]).dumps() for s, text in texts.items()}
 
 
