@@ -16,6 +16,7 @@ from grader.batch.confined import parsing
 from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
 from grader.batch.review import Suspicions, keep_cases, note_set_aside
+from grader.cli.class_reading import HandedIn, read_class
 from grader.cli.console import (
     BROKEN,
     UNUSABLE,
@@ -29,7 +30,6 @@ from grader.cli.console import (
     tell_slow,
     tell_unusable,
 )
-from grader.cli.handed_in import HandedIn, read_class
 from grader.cli.options import beside_at, cores, has_reports, roster_in
 from grader.cli.regrading import (
     Rosters,

@@ -54,7 +54,7 @@ def read_class(
         on_roster: returns whether a student is on the roster (see ``find_submissions``).
     """
     found, notes, cases = find_submissions(paths, course.module_of, login, parsers, on_roster, in_class)
-    given = course.handed_out
+    handed_out = course.handed_out
     names = Signatures(course.module_of, login, on_roster)
     places = dict(found)
     named: dict[str, str] = {}  # Student -> a note on files that name another student, or '' if no file does.
@@ -65,7 +65,7 @@ def read_class(
         return spelled.get(looks(student), student if in_class(student) else "")
 
     def submission_of(student: str) -> Submission:
-        read_now = read(places[student], student, course.module_of, given, parsers)
+        read_now = read(places[student], student, course.module_of, handed_out, parsers)
         if student not in named:
             sources = [source.name for source in read_now.sources.values()]
             files = others_named(

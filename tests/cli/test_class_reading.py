@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.batch import handing_in
-from grader.cli.handed_in import others_named, read_class
+from grader.cli.class_reading import others_named, read_class
 from grader.intake.names import Signatures
 from grader.intake.parsers import Parsers
 from tests.handed_in import write, zipped
