@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from grader.batch.findings import Replies, Reply, ended_fault, load_notes, reply_of
 from grader.common.observation import Fault
 from grader.course.config import Limits
+from grader.exercise import Question
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.sandbox.allowance import backstop
@@ -64,8 +65,8 @@ class Children:
           ends too early, the request gets a fault.
         - If two children end while they load the file, all requests get a fault.
         - Code that reaches a time limit is not tried again. A function over its limit of CPU time gets a fault, and the
-          child continues. If the keeper must end the child for time, no further function of the exercise runs. If this
-          happens while the file loads, no function of the file runs.
+          child continues. If the keeper must end the child for time, no further function of the exercise runs, and a
+          new child answers the rest. If this happens while the file loads, all requests get a fault.
         - After the keeper ended a child for time, later children of the submission may be idle for only IDLE_SECONDS.
         - After MAX_RESTARTS children, or if the time is used up, all requests that are left get the reply GIVEN_UP.
         """
@@ -99,12 +100,16 @@ class Children:
             self._suspect = left[0]
 
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
-        """Record faults for a function that reached its time limit, and for the other functions of its exercise."""
+        """Record faults for a function that reached its time limit, and for the other functions of its exercise.
+
+        The answers to the exercise's questions are still read, because they are there once the file has loaded.
+        """
         other = replace(
             fault, message=f"not run, because {hung.task} of this exercise{fault.message.removeprefix('it')}"
         )
         for i, ask in enumerate(self._asks):
-            if i not in self._replies and ask.exercise == hung.exercise:
+            is_answer = isinstance(ask.of, Question) and ask is not hung
+            if i not in self._replies and ask.exercise == hung.exercise and not is_answer:
                 self._replies[i] = Reply(fault if ask.task == hung.task else other)
 
     def _request(self, ask: Ask) -> TracerAsk:

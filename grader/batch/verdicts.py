@@ -101,12 +101,14 @@ def judge_answers(
 def _judged_answer(course: Course, exercise: Exercise, question: Question, finding: Finding, student: str) -> Result:
     params, fault = course.params(question, student), finding.fault
     raw = finding.outcomes[0].value if finding.outcomes else None
-    if not course.solved:
-        return answers.read_back(question, params, raw)
-    result = answers.judge(question, params, exercise.misconceptions.values(), raw)
-    if fault and fault.kind == "broken" and result.status != "broken":
-        return result.model_copy(update={"status": "broken", "reason": fault.message})
-    return result
+    if course.solved:
+        result = answers.judge(question, params, exercise.misconceptions.values(), raw)
+    else:
+        result = answers.read_back(question, params, raw)
+    if fault is None or fault.kind == "missing" or result.status == "broken":
+        return result
+    status = "broken" if fault.kind == "broken" else result.status
+    return result.model_copy(update={"status": status, "reason": fault.message})
 
 
 def may_explain(misconception: Misconception, check: Check, statuses: Mapping[str, str], public: bool) -> bool:

@@ -104,6 +104,13 @@ def test_the_error_that_stops_a_file_is_noted(grader: Grader) -> None:
     assert results(report)["value"].status == "passed"
 
 
+def test_an_answer_in_a_file_that_ends_the_process_gets_this_reason(grader: Grader) -> None:
+    report = grader.grade(submitted(f"{RIGHT}\n{right_answer(grader)}\nimport os\nos._exit(5)\n"), [NAME])
+    reason = "the loading of your file ended the process: exited with 5"
+    assert results(report)["gather_time"].reason == reason
+    assert results(report)["value"].reason.endswith(reason)
+
+
 def test_a_public_report_leaves_out_hidden_checks(grader: Grader) -> None:
     report = grader.grade(submitted(RIGHT), [NAME], public=True)
     assert list(results(report)) == ["value", "gather_time"]

@@ -187,8 +187,10 @@ SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef 
 @pytest.mark.slow
 def test_no_ask_runs_after_a_function_of_the_exercise_that_sleeps(impatient: Workers) -> None:
     began = time.monotonic()
-    done, one, again, other = findings(impatient, SLEEPER, cases("h"), cases("f"), cases("f"), cases("g"))
+    text, asks = f"{SLEEPER}q = 7\n", (cases("h"), cases("f"), cases("f"), cases("g"), question("q"))
+    done, one, again, other, answer = findings(impatient, text, *asks)
     assert values(done) == [1]
+    assert values(answer) == [7], "answers are read, not run"
     assert one == again == Fault("timeout", "it did not finish within 1 s")
     assert other == Fault("timeout", "not run, because f of this exercise did not finish within 1 s")
     assert time.monotonic() - began < backstop(1 + GRACE_SECONDS)  # the CPU limit ends the task before the wall limit
