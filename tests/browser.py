@@ -156,7 +156,7 @@ def chromium() -> Iterator[Page]:
                 page.close()
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(120)
 
 
 def _port(file: Path) -> str:

@@ -1063,7 +1063,7 @@ def formgrader(root: Path, home: Path):
         yield address
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(120)
 
 
 @pytest.mark.slow
