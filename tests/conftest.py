@@ -85,9 +85,9 @@ def shares_a_fixture(item: pytest.Item) -> bool:
     )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """Return workers for all tests of a file. Workers do not depend on a course, so any course can use them."""
+    """Return workers for all tests. Workers do not depend on a course, so any course can use them."""
     from grader.batch.workers import Workers
     from tests.made_up import made_up
 

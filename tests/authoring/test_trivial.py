@@ -237,17 +237,16 @@ def test_raising_value_error_everywhere_earns_nothing() -> None:
     assert tried > 30
 
 
-def found(folder: Path, code: str = GIVEN, **words: str) -> list[str]:
+def found(workers: Workers, folder: Path, code: str = GIVEN, **words: str) -> list[str]:
     usual = {"kind": "given", "parameters": "a, mesh", "what": WHOLE, "mesh": "mesh", "spec": "", "a": "a"}
     course = made_up(folder, "@exercise.task(", code.format(**usual | words))
-    with Grader(course, "none", 1) as grader:
-        exercise = course.exercise("x1_gather")
-        problems = reference_problems(grader, exercise, 1)
-        while True:
-            try:
-                assert not next(problems)
-            except StopIteration as stop:
-                return list(given_away_problems(grader, exercise, stop.value))
+    grader, exercise = Grader(course, "none", here=cast(Any, workers)), course.exercise("x1_gather")
+    problems = reference_problems(grader, exercise, 1)
+    while True:
+        try:
+            assert not next(problems)
+        except StopIteration as stop:
+            return list(given_away_problems(grader, exercise, stop.value))
 
 
 TOLD = ["learners get gathered, and calling it solves gather: leave gathered out, or make the task require more"]
@@ -266,9 +265,9 @@ TOLD = ["learners get gathered, and calling it solves gather: leave gathered out
     ]),
 )  # fmt: skip
 def test_a_given_function_that_is_a_whole_solution_is_reported(
-    tmp_path: Path, words: dict[str, str], told: list[str]
+    workers: Workers, tmp_path: Path, words: dict[str, str], told: list[str]
 ) -> None:
-    assert found(tmp_path, **words) == told
+    assert found(workers, tmp_path, **words) == told
 
 
 ENDS = """@exercise.given
@@ -279,8 +278,8 @@ def ended(a, mesh):
 """
 
 
-def test_a_given_function_that_ends_the_process_hides_no_other_finding(tmp_path: Path) -> None:
-    assert found(tmp_path, code=ENDS + GIVEN) == TOLD
+def test_a_given_function_that_ends_the_process_hides_no_other_finding(workers: Workers, tmp_path: Path) -> None:
+    assert found(workers, tmp_path, code=ENDS + GIVEN) == TOLD
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from grader.batch.grade import Grader
 from grader.batch.handing_in import hand_ins
 from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments
+from grader.batch.workers import Workers
 from grader.cli.regrading import Rosters, StaffNotes
 from grader.course.loading import Course
 from grader.intake.facts import is_untouched
@@ -27,39 +28,39 @@ from tests.made_up import made_up
 STUB = 'def gather(a, *, mesh):\n    raise NotImplementedError("gather")\n\n\ngather_time = None\n'
 
 
-def test_only_exercises_that_a_student_began_are_graded(tmp_path: Path) -> None:
+def test_only_exercises_that_a_student_began_are_graded(workers: Workers, tmp_path: Path) -> None:
     course = made_up(tmp_path)
     work = tmp_path / "work"
     work.mkdir()
     file = work / "x1_gather.py"
-    with Grader(course, "none") as grader:
-        for text, begun in ((STUB, False), ("gather_time = 3\n", True)):
-            file.write_text(text)
-            submission = read(work, "me", course.module_of, course.handed_out)
-            assert is_untouched(submission.sources["x1_gather"], course.handed_out) is not begun
-            report = graded_if_begun(grader, submission, ["x1_gather"], public=False)
-            (only,) = report.exercises
-            assert (only.handed_in, bool(only.results), only.title) == (begun, begun, "X1 Gather")
+    grader = Grader(course, "none", here=workers)
+    for text, begun in ((STUB, False), ("gather_time = 3\n", True)):
+        file.write_text(text)
+        submission = read(work, "me", course.module_of, course.handed_out)
+        assert is_untouched(submission.sources["x1_gather"], course.handed_out) is not begun
+        report = graded_if_begun(grader, submission, ["x1_gather"], public=False)
+        (only,) = report.exercises
+        assert (only.handed_in, bool(only.results), only.title) == (begun, begun, "X1 Gather")
     assert is_untouched(None, course.handed_out)
 
 
 def test_a_file_in_which_a_student_wrote_nothing_counts_everywhere_as_not_handed_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The class page, the staff's notes, the late penalties and grades.csv must agree."""
     course = made_up(tmp_path)
     given = "gather_time = 1.0\n"  # this handout includes an answer, so an unchanged file is not empty
     monkeypatch.setattr(Course, "handed_out", frozenset({source_digest(Source("", (Chunk("", given),)))}))
     reports, works = [], []
-    with Grader(course, "none") as grader:
-        for student, text in {"ada": STUB, "bob": given, "cat": "gather_time = 3.0\n", "dan": None}.items():
-            (tmp_path / student).mkdir()
-            if text:
-                (tmp_path / student / "x1_gather.py").write_text(text)
-            works.append(read(tmp_path / student, student, course.module_of, course.handed_out))
-            reports.append(grader.grade(works[-1], ["x1_gather"]))
-        assert [r.exercises[0].handed_in for r in reports] == [False, False, True, False]
-        before = grader.fingerprint(works[1], ["x1_gather"])
+    grader = Grader(course, "none", here=workers)
+    for student, text in {"ada": STUB, "bob": given, "cat": "gather_time = 3.0\n", "dan": None}.items():
+        (tmp_path / student).mkdir()
+        if text:
+            (tmp_path / student / "x1_gather.py").write_text(text)
+        works.append(read(tmp_path / student, student, course.module_of, course.handed_out))
+        reports.append(grader.grade(works[-1], ["x1_gather"]))
+    assert [r.exercises[0].handed_in for r in reports] == [False, False, True, False]
+    before = grader.fingerprint(works[1], ["x1_gather"])
     assert hand_ins(course, works) == {"01_gather": 1}
     notes = StaffNotes(course, Rosters(None, None))
     for report in reports:
@@ -85,5 +86,5 @@ def test_a_file_in_which_a_student_wrote_nothing_counts_everywhere_as_not_handed
         write_grades_csv(WholeClass([unread]), [unread], tmp_path / "grades.csv")
         assert NOTHING not in (tmp_path / "grades.csv").read_text(), "an unread file may be the submission"
     monkeypatch.setattr(Course, "handed_out", frozenset())
-    with Grader(course, "none") as grader:
-        assert grader.fingerprint(works[1], ["x1_gather"]) != before, "a new handout decides again what was handed in"
+    grader = Grader(course, "none", here=workers)
+    assert grader.fingerprint(works[1], ["x1_gather"]) != before, "a new handout decides again what was handed in"

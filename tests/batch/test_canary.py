@@ -6,7 +6,7 @@ import contextlib
 import json
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -37,9 +37,8 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.fixture(scope="module")
-def grader(course: Course) -> Iterator[Grader]:
-    with Grader(course, "none") as made:
-        yield made
+def grader(workers: Workers, course: Course) -> Grader:
+    return Grader(course, "none", here=workers)
 
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
 from grader.batch.opening import names_in
 from grader.batch.overrides import Adjustments, Override
+from grader.batch.workers import Workers
 from grader.common.result import Report
 from grader.course.loading import Course, load_course
 from grader.intake.submission import Submission
@@ -41,9 +42,8 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.fixture(scope="module")
-def grader(course: Course) -> Iterator[Grader]:
-    with Grader(course, "none") as made:
-        yield made
+def grader(workers: Workers, course: Course) -> Grader:
+    return Grader(course, "none", here=workers)
 
 
 def grade(grader: Grader, out: Path, texts: dict[str, str], **more) -> Folder:
