@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.hints import hints_of, verdict, written
 from grader.batch.grade import Grader
+from grader.batch.workers import Workers
 from grader.course.finding import find_course
 
 
 @pytest.fixture(scope="module")
-def grader() -> Iterator[Grader]:
-    with Grader(find_course(Path(__file__).resolve().parent.parent), "none") as made:
-        yield made
+def grader(workers: Workers) -> Grader:
+    return Grader(find_course(Path(__file__).resolve().parent.parent), "none", here=workers)
 
 
 def test_every_function_and_question_has_three_hints() -> None:

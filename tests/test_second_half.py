@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from grader.authoring import verify
 from grader.authoring.redrawn import HASH_SEEDS, Redrawn
 from grader.batch.grade import Grader
+from grader.batch.workers import Workers
 from grader.course.build import build
 from grader.course.loading import Course, load_course
 
@@ -39,9 +39,8 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.fixture(scope="module")
-def grader(course: Course) -> Iterator[Grader]:
-    with Grader(course, "none") as made:
-        yield made
+def grader(workers: Workers, course: Course) -> Grader:
+    return Grader(course, "none", here=workers)
 
 
 def test_the_course_has_every_exercise_of_its_folder(course: Course) -> None:

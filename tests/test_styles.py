@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from grader.batch.grade import Grader
+from grader.batch.workers import Workers
 from grader.common.result import ExerciseReport
 from grader.course.finding import find_course
 from grader.intake.reading import read
@@ -28,9 +28,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
 
 @pytest.fixture(scope="module")
-def grader() -> Iterator[Grader]:
-    with Grader(find_course(ROOT), "none") as made:
-        yield made
+def grader(workers: Workers) -> Grader:
+    return Grader(find_course(ROOT), "none", here=workers)
 
 
 def graded(grader: Grader, exercise: str, *cells: str) -> ExerciseReport:
