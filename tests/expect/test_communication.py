@@ -161,6 +161,17 @@ def test_budgets_apply_to_the_most_and_requirements_to_the_least() -> None:
     text = reason(expect_collectives, maybe, permute={"x": 1})
     assert text == "the budget is permute over x; the program has permute over x 0 to 1 times"
     assert "0 to 1 times" in reason(expect_no_collectives, maybe)
+
+
+def test_the_recorded_use_of_a_budget_is_the_number_of_runs_that_differs_from_it() -> None:
+    """A path with fewer runs than the budget shows that the budget is not used up everywhere."""
+    for budget, used in ((1, 0), (2, 1)):
+        maybe = seen(collective("permute", "x", sent=10, path=((0, 0, 2),)))
+        expect_at_most(maybe, permute={"x": budget})
+        assert [(use.word, use.amount, use.budget) for use in maybe.spent] == [("expect_at_most", used, budget)]
+
+
+def test_expect_only_ignores_collectives_that_never_run() -> None:
     expect_only(seen(collective("all_gather", "x", count=0)), "permute")
 
 

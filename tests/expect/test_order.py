@@ -17,6 +17,7 @@ from grader.expect import (
     expect_not_waiting,
     expect_traffic,
 )
+from grader.expect.order import can_overlap
 from grader.runner import facts, operations
 from tests.conftest import Traced
 from tests.seen import reason
@@ -100,6 +101,14 @@ def test_a_ring_that_sends_its_input_on_waits_for_no_matmul(seen_of: Callable[..
     expect_not_waiting(seen, "permute", rounds="same")
     expect_not_waiting(seen, "permute", on="dot_general")
     expect_not_waiting(seen_of(UNROLLED.format(sent="a")), "permute")
+
+
+def test_whether_permutes_can_overlap_is_taken_for_granted_without_matmuls(seen_of: Callable[..., Seen]) -> None:
+    alone = seen_of('def local(a, w):\n    return lax.ppermute(a, "x", RING)').operations
+    beside = seen_of(GATHERED.format(before="pass", sent="a", used="a")).operations
+    after = seen_of('def local(a, w):\n    return lax.ppermute(a @ w, "x", RING)').operations
+    assert alone is not None and beside is not None and after is not None
+    assert [can_overlap(one, "permute") for one in (alone, beside, after)] == [True, True, False]
 
 
 def test_a_message_names_the_line_the_kind_the_dtype_and_the_shape(seen_of: Callable[..., Seen]) -> None:

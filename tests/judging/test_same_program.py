@@ -89,6 +89,7 @@ HONEST = {
     "    flat = lax.all_gather(lax.psum_scatter(flat, 'x', tiled=True), 'x', tiled=True)\n"
     "    return a @ flat[:w.size].reshape(w.shape)",
     "numbers that follow the sizes": "def local(a, w):\n    return (a / a.shape[1] ** 0.5 + 1 / a.size) @ w",
+    "gathered parts": "def local(a, w):\n    return a @ w + lax.all_gather(a[:, :-1].ravel(), 'x', tiled=True).sum()",
     "a mask": "def local(a, w):\n    return jnp.where(jnp.arange(a.shape[1]) < a.shape[1] // 2, a, -jnp.inf) @ w",
     "numbered by axis_index": "def local(a, w):\n    return lax.dynamic_slice_in_dim(a, lax.axis_index('x'), 1) @ w + a @ w",
     "a window of four, numbered": "def local(a, w):\n"
@@ -141,6 +142,15 @@ def test_a_program_that_differs_is_reported_with_the_difference(fake: str, progr
     text, told = FAKES[fake]
     found = compared(program, RING, text)
     assert found is not None and found.message == told
+
+
+@pytest.mark.parametrize("edges", ["(0, {})", "({}, 0)"])
+def test_a_fixed_edge_does_not_replace_one_that_grows(edges: str, program: Callable[..., Operations]) -> None:
+    padded = "def local(a, w):\n    return jnp.pad(a, ((0, 0), EDGES))[:, : a.shape[1]] @ w"
+    padded = padded.replace("EDGES", edges)
+    assert compared(program, padded.format("a.shape[1]")) is None
+    found = compared(program, padded.format("5"), padded.format("100"))
+    assert found is not None and found.message.startswith("the timed program's pad adds 100 elements, but")
 
 
 SLICED = "def local(a, w):\n    return lax.dynamic_slice(a, (0, 0), ({}, {})) @ lax.dynamic_slice(w, (0, 0), ({}, {}))"
