@@ -295,7 +295,7 @@ def observed(ask: Ask, reply: RunReply, before: Observation | None = None) -> Fi
 
 
 def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> list[list[Sharded]]:
-    """Return the output arrays of each run. Raises one of ``UNREADABLE`` if the runner's answer is malformed."""
+    """Return the outputs of each step of each set of inputs. Raises one of ``UNREADABLE`` for a malformed answer."""
     devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
     outputs = []
@@ -312,7 +312,7 @@ def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> l
             arrays.append(Sharded(tuple(about["shape"]), shards[0].dtype, dict(ask.mesh), slices, shards))
         outputs.append(arrays)
     if len(outputs) != len(ask.inputs):
-        raise BadFrame("the reply does not have exactly one output for each run")
+        raise BadFrame("the answer does not have exactly one list of outputs for each step")
     return outputs
 
 

@@ -1,4 +1,4 @@
-"""Make a report from a submission: plan, trace, run, judge and report (steps 2 to 6 in ``CONTRIBUTING.md``)."""
+"""Make a report from a submission: steps 2 to 5 in ``CONTRIBUTING.md``, and the report of step 6."""
 
 from __future__ import annotations
 

@@ -32,27 +32,23 @@ MOST_HELD = 4 << 20  # The most characters of source code that are held in memor
 class Submissions(Mapping[str, Submission]):
     """Submissions by student, read when they are needed. At most MOST_HELD characters of code stay in memory."""
 
-    def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
-        self._students, self._read = dict.fromkeys(students), read
+    def __init__(self, students: Iterable[str], submission_of: Callable[[str], Submission]) -> None:
+        self._students, self._submission_of = dict.fromkeys(students), submission_of
         self._held: dict[str, Submission] = {}
         self._size = 0
 
-    def read(self, student: str) -> Submission:
+    def __getitem__(self, student: str) -> Submission:
         """Return the student's submission, from memory or read anew. Raises Unreadable."""
         if student in self._held:
             return self._held[student]
         if student not in self._students:
             raise KeyError(student)
-        found = self._read(student)
+        found = self._submission_of(student)
         size = sum(len(c.text) for source in set(found.sources.values()) for c in source.chunks)
         if self._size + size <= MOST_HELD:
             self._held[student] = found
             self._size += size
         return found
-
-    def __getitem__(self, student: str) -> Submission:
-        """Return the student's submission, as ``read`` does."""
-        return self.read(student)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._students)
@@ -64,13 +60,18 @@ class Submissions(Mapping[str, Submission]):
         del self._students[student]
 
 
-def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Submissions, dict[str, Exception]]:
-    """Return (submissions by student, errors by student). A student has an error if the submission cannot be read."""
-    found = Submissions(students, read)
+def read_all(
+    students: Sequence[str], submission_of: Callable[[str], Submission]
+) -> tuple[Submissions, dict[str, Exception]]:
+    """Return (submissions by student, errors by student). A student has an error if the submission cannot be read.
+
+    ``submission_of`` reads the submission of a student.
+    """
+    found = Submissions(students, submission_of)
     failures: dict[str, Exception] = {}
     for student in list(found):
         try:
-            found.read(student)
+            found[student]
         except Unreadable as error:
             failures[student] = error
             found.leave_out(student)

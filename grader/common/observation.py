@@ -194,7 +194,7 @@ class Observation:
     """The facts about one program on one mesh, with outputs and gradients for each set of inputs.
 
     Attributes:
-        outputs: for each set of inputs, the flat list of output arrays.
+        outputs: for each step of each set of inputs, the flat list of output arrays.
         memory: temporary bytes per device that the compiler allocates: the peak over all paths through the program.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.

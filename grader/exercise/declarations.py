@@ -127,7 +127,7 @@ class Call:
         return sizes_on(mesh, self.hidden_dims if hidden else self.dims)
 
     def keywords(self, *, hidden: bool) -> Mapping[str, Any]:
-        """Return the task's static keywords: if ``hidden``, those that learners never see, else the public keywords."""
+        """Return the task's static keywords: if ``hidden``, those that learners' files lack, else the public ones."""
         return self.hidden_static if hidden and self.hidden_static is not None else self.static
 
     @cached_property
@@ -150,7 +150,10 @@ def _rank(dtype: np.dtype) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Argument sets (cases) for a plain function: a few public sets, and many hidden sets, drawn by ``hidden(rng)``.
+    """Argument sets (cases) for a plain function: a few public sets, and many sets that ``hidden(rng)`` draws.
+
+    ``hidden`` draws once from the public seed, and once from the course's seed. Only sets from the course's seed are
+    hidden inputs.
 
     ``expected`` has the encoded outcomes (values or errors) of the public sets, for learners' files, which lack the
     reference solution.
@@ -166,7 +169,8 @@ class Cases:
 class Check:
     """One judged property of a submission. ``label``, which learners see, is the first paragraph of ``fn.__doc__``.
 
-    The grader calls ``fn`` for each run on a mesh, with one ``Seen`` (what the grader observed) for each of ``calls``.
+    The grader calls ``fn`` for each mesh and set of inputs, with one ``Seen`` (what the grader observed) for each of
+    ``calls``.
     With ``every_mesh``, ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
     """
 

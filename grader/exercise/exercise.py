@@ -209,7 +209,9 @@ class Exercise(Asks):
         Args:
             public: argument sets that learners see. In learners' files, ``public`` is JSON with each argument set and
                 its outcome.
-            hidden: a function that draws argument sets which learners do not see; learners' files lack this function.
+            hidden: a function that draws more argument sets, from the public seed and from the course's seed. Learners'
+                files lack this function. Messages may show failing sets from the public seed, but show no sets from the
+                course's seed.
         """
         self._own_task(task, "cases")
         if hidden is not None:
@@ -242,7 +244,7 @@ class Exercise(Asks):
         """Declare a check of calls. The decorated function calls functions of ``expect``, which raise Failure.
 
         Args:
-            call: one call or several. For each run on a mesh, the function gets one ``Seen`` for each call.
+            call: one call or several. For each mesh and set of inputs, the function gets one ``Seen`` for each call.
             after: checks that must pass before this one. For a timing call, these include its small call's first check.
             every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """

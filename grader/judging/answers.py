@@ -42,7 +42,7 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
     options change.
 
     Args:
-        seed: the course's seed, changed once per term.
+        seed: ``variants.seed`` of course.yaml, which is not secret.
         student: the student; None draws one variant that all students share.
 
     Returns:

@@ -1,6 +1,6 @@
 """Judge checks: turn the values and facts from a submission's run into a result for each check.
 
-An *ask* is one request to a submission. A *finding* is the response to an ask.
+An *ask* is one request to a submission. A *finding* is what the grader makes of the reply to an ask.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """The submission's answers that a check's function gets in one run.
+    """Asks (requests to the submission), with their findings, that a check's function gets together.
 
-    An answer is the response to one ask (request). There is one answer for each call of the check. If the check
-    compares meshes, there is one answer for each call and mesh.
+    The function runs once for each set of inputs of the asks. There is one ask for each call of the check. If the check
+    compares meshes, there is one ask for each call and mesh.
     """
 
     check: Check
@@ -85,7 +85,7 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request). All answers' asks have equal ``hidden_inputs`` and ``hidden_sizes``."""
+        """The first ask (request). All asks of the group have equal ``hidden_inputs`` and ``hidden_sizes``."""
         return self.answers[0][0].ask
 
     def run_check(self, seen: tuple[Any, ...]) -> None:
@@ -94,7 +94,7 @@ class Together:
             self.check.fn(*seen)
 
     def seen(self, *, public: bool, on_devices: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of the check's function for each run: one tuple for each set of inputs."""
+        """Yield the arguments of the check's function: one tuple for each set of inputs."""
         by_call = [
             zip(*(seen_of(a, public=public, on_devices=on_devices) for a in answers), strict=True)
             for answers in self.answers
@@ -104,10 +104,10 @@ class Together:
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:
-    """Return the groups of answers that a check's function gets, in the order of the asks (requests to a submission).
+    """Return the groups of asks (requests to the submission) that a check's function gets, in the order of the asks.
 
-    In a group, all answers have equal settings, such as the mesh (see ``Ask.group_key``). If the submission got no ask
-    for one of the check's calls, for example because learners cannot try this call, the result is [].
+    In a group, all asks have equal settings, such as the mesh (see ``Ask.group_key``). If the submission got no ask for
+    one of the check's calls, for example because learners cannot try this call, the result is [].
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -226,7 +226,7 @@ def _failure_on_devices(group: Together, *, public: bool) -> Failure | None:
 def verdicts(group: Together) -> list[str]:
     """Return, for the staff, why the check fails in each run, also on hidden inputs; '' for a run that passes.
 
-    If an answer of the submission is a fault, return only a text about the first fault.
+    If a finding is a fault, return only a text about the first fault.
     """
     faults = [(a.ask, a.finding.fault) for a in group.each if a.finding.fault]
     if faults:

@@ -1,6 +1,6 @@
 """Compare two programs by their collectives, their matmuls and their results.
 
-A *finding* is the response to one request to a submission, such as an observation of a program.
+A *finding* is what the grader makes of the reply to one request, such as an observation of a program.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Ask:
         return self.hidden_inputs, self.program_key if isinstance(self.of, Call) else id(self.of), self.digest
 
     def group_key(self, every_mesh: bool) -> tuple:
-        """Return a key for grouping asks (requests). One run of a check's function gets the answers of one group.
+        """Return a key for grouping asks (requests). A check's function gets the asks of one group together.
 
         ``every_mesh``: True if the check compares all meshes in one run.
         """

@@ -1,7 +1,7 @@
-"""Convert the answers of a submission to the values that a check's function gets: NumPy arrays and plain values.
+"""Convert findings on a submission to the values that a check's function gets: NumPy arrays and plain values.
 
-An *ask* is one request to a submission. A *finding* is the response to an ask. A timed program never runs, so a small
-program is judged in its place.
+An *ask* is one request to a submission. A *finding* is what the grader makes of the reply to an ask. A timed program
+never runs, so a small program is judged in its place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from grader.wire.trees import flat, leaves, mapped, rebuilt
 
 @dataclass(frozen=True)
 class Finding:
-    """The response to an ask (one request to a submission). Only one of the three attributes has a value.
+    """What the grader makes of the reply to an ask (one request). Only one of the three attributes has a value.
 
     Attributes:
         observation: facts and values of a traced program.
@@ -52,7 +52,7 @@ class Answered:
 
 
 def seen_of(answer: Answered, *, public: bool, on_devices: int | None = None) -> Iterable[Seen]:
-    """Yield what a check sees of each run of the submission's program or function.
+    """Yield a ``Seen`` for each set of inputs of a call, or one ``Seen`` with all cases of a plain function.
 
     Args:
         public: True in a learner's own run, which reads expected outcomes from the exercise file, and makes trial runs
@@ -119,7 +119,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer. If a TPU's compiler refused the timed program, the finding becomes the compiler's fault."""
+    """Return the ask and its finding, or the TPU compiler's fault if the compiler refused the timed program."""
     call, observation = answer.ask.of, answer.finding.observation
     if isinstance(call, Call) and call.timing and observation and isinstance(observation.compiled, Fault):
         return Answered(answer.ask, Finding(fault=observation.compiled))
@@ -228,7 +228,7 @@ TOO_LARGE = "the program has too many operations for a comparison with the timed
 
 
 def paired(answered: Sequence[Answered]) -> list[Answered]:
-    """Compare the program of each timing call with the program of its small call, and return the answers.
+    """Compare the program of each timing call with the program of its small call, and return all asks and findings.
 
     If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, its
     observation gets the small program's ``poison``: the trial runs that find the operations that affect a result.
@@ -254,12 +254,11 @@ def _paired(ask: Ask, timed: Observation, judged: Answered) -> Finding:
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
-    """Return the answer for the small call of the timing call ``ask``.
+    """Return the ask, with its finding, for the small call of the timing call ``ask``.
 
     The small call is the same task with small arrays. The grader judges its values.
 
-    Raises LookupError if ``answered`` lacks this answer, although every plan with a timing call also has its small
-    call.
+    Raises LookupError if ``answered`` lacks this ask, although every plan with a timing call also has its small call.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

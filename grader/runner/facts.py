@@ -1,8 +1,9 @@
 """Read a program's facts from its canonical form: collectives, bytes, loops, FLOPs.
 
-Facts are read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every number
-is an interval that covers all paths through branches, and all devices. XLA's partitioner adds more collectives, for
-example to reshard an array. The module ``hlo`` reads the added collectives from the compiled program.
+Facts are read before any optimization, because XLA merges and rewrites collectives (two psums become one). The FLOPs
+are intervals that cover all paths through branches. A collective has the branches around it (``path``), and
+``common.observation.total`` adds up collectives over all paths. XLA's partitioner adds more collectives, for example to
+reshard an array. The module ``hlo`` reads the added collectives from the compiled program.
 
 This module also refuses a program if its calls are nested too deeply, if inlining gives too many operations, or if the
 groups of a collective do not fit the mesh.
