@@ -27,7 +27,7 @@ from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.exercise import Exercise, Task
-from grader.judging.answers import judge, kind_of, show_params, some_variants, wanted
+from grader.judging.answers import judge_answer, kind_of, show_params, some_variants, wanted
 from grader.judging.judge import judge_checks
 from grader.judging.seen import Answered
 from grader.sandbox.tiers import best_tier
@@ -103,7 +103,7 @@ def answered(exercise: Exercise) -> Iterator[tuple[Case, dict]]:
         for params in some_variants(question, OF_EACH_QUESTION):
             kind = kind_of(question, params)
             raw = kind.written(wanted(question, space[node.name], params, kind))
-            result = judge(question, params, exercise.misconceptions.values(), raw)
+            result = judge_answer(question, params, exercise.misconceptions.values(), raw)
             if result.status == "failed":
                 guess = "a unit" if not result.misconception and GUESSED.search(result.reason) else ""
                 found[show_params(params)] = result.misconception or guess, result.reason

@@ -117,7 +117,7 @@ class ByHand:
         if reply.fault is not None or reply.program is None:
             return Finding(fault=reply.fault) if reply.fault else findings.plain_values(ask, reply.body)
         with self.timed("read, compile and run"):
-            answer = findings.RunReply(*execution.execute(request, reply.program, ask.arrays()))
+            answer = findings.RunResult(*execution.execute(request, reply.program, ask.arrays()))
         return findings.observed(ask, answer)
 
     @property

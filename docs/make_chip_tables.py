@@ -411,7 +411,7 @@ def verdicts_table(course: Course, compiled: Compiled) -> str:
             own = [i for i, a in enumerate(answered) if a.ask.of in check.calls]
             if not own:
                 continue
-            ours, theirs = (judge_check(check, [of[i] for i in own], public=False) for of in (plain, answered))
+            ours, theirs = (judge_check(check, [of[i] for i in own], own_run=False) for of in (plain, answered))
             shares = [_shares(answered[i], asked[i].on) for i in own]
             title = (
                 "the solution"

@@ -49,7 +49,7 @@ def answered(
 
 def seen(text: str, *args: Array, **more: Any) -> Seen:
     """Run the task ``f`` once, and return the ``Seen`` that a check gets."""
-    (found,) = seen_of(answered(text, *args, **more), public=True)
+    (found,) = seen_of(answered(text, *args, **more), own_run=True)
     return found
 
 

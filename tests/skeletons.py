@@ -122,9 +122,9 @@ class Target:
         """Return for each timing ask the ask (mesh and sizes) on which the grader judges the values of a program."""
         found = {}
         for ask in self.asks(grader):
-            assert isinstance(ask.of, Call) and ask.of.timed is not None
-            mesh = mesh_beside(ask.of.timed, ask.mesh)
-            dims = ask.of.timed.sizes(mesh, hidden=ask.hidden_sizes)
+            assert isinstance(ask.of, Call) and ask.of.small is not None
+            mesh = mesh_beside(ask.of.small, ask.mesh)
+            dims = ask.of.small.sizes(mesh, hidden=ask.hidden_sizes)
             found[_when(ask)] = tuple(mesh.items()), tuple(dims.items())
         return found
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grader.batch.findings import RunReply, observed, plain_values, reply_of
+from grader.batch.findings import RunResult, observed, plain_values, reply_of
 from grader.common.result import Report
 from grader.exercise import Exercise, normal
 from grader.intake.reading import read
@@ -169,7 +169,7 @@ reply = st.dictionaries(st.sampled_from(["values", "raw", "program", "outputs", 
 def test_any_reply_is_a_finding(body: dict[str, Any], blobs: list[bytes]):
     for ask in ASKS:
         reply = reply_of(ask, body, blobs)
-        finding = observed(ask, RunReply(body, blobs)) if ask.inputs else plain_values(ask, reply.body)
+        finding = observed(ask, RunResult(body, blobs)) if ask.inputs else plain_values(ask, reply.body)
         assert reply.fault or finding.fault or finding.outcomes
 
 
@@ -197,7 +197,7 @@ observation = st.fixed_dictionaries(
 @MANY
 @given(observation, st.lists(st.binary(max_size=10), max_size=4))
 def test_any_malformed_observation_is_broken(header: dict[str, Any], blobs: list[bytes]):
-    found = observed(ASKS[0], RunReply(header, blobs)).fault
+    found = observed(ASKS[0], RunResult(header, blobs)).fault
     assert found is not None and found.kind == "broken"  # "broken", because the runner is a part of the grader
 
 

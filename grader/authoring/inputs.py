@@ -41,10 +41,10 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
     Timing calls (``exercise.timing``) get no problem, because their programs never run.
     """
     calls = judged_calls(exercise.checks.values())
-    timed = {call.timed for call in calls}
+    small = {call.small for call in calls}
     for call in calls:
-        others = [one for one in calls if one.task is call.task and one not in timed and not one.timing]
-        if not call.timing and not (call in timed and others):
+        others = [one for one in calls if one.task is call.task and one not in small and not one.timing]
+        if not call.timing and not (call in small and others):
             found = list(tame_dims(call))
             if found and call.hidden_dims == call.dims:
                 found = [

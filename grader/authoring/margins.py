@@ -295,14 +295,14 @@ def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
         replace(of_call, measuring=measuring)
         if isinstance(of_call, Seen)
         else [replace(seen, measuring=measuring) for seen in of_call]
-        for of_call in next(iter(group.seen(public=False)))
+        for of_call in next(iter(group.seen(own_run=False)))
     )
     # If the check raises an error, use the amounts that it compared before. Another part of ``verify`` reports errors.
     with suppress(Exception):
         group.run_check(given)
     return [
         (answer.ask, seen)
-        for answers, of_call in zip(group.answers, given, strict=True)
+        for answers, of_call in zip(group.by_call, given, strict=True)
         for answer, seen in zip(answers, [of_call] if isinstance(of_call, Seen) else of_call, strict=True)
     ]
 

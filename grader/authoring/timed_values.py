@@ -101,5 +101,5 @@ def _moved(result: Sharded) -> Sharded:
 def _failing(exercise: Exercise, ask: Ask, answered: list[Answered]) -> Iterator[Check]:
     """Yield the checks of the ask's call that do not pass."""
     for check in exercise.checks.values():
-        if ask.of in check.calls and judge_check(check, answered, public=False).status != "passed":
+        if ask.of in check.calls and judge_check(check, answered, own_run=False).status != "passed":
             yield check

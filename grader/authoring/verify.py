@@ -383,7 +383,7 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     assert isinstance(question, Question)
     params = course.params(question, "verify")
     given = judging.kind_of(question, params).raw(answer_by(misconception, question, params))
-    result = judging.judge(question, params, exercise.misconceptions.values(), given)
+    result = judging.judge_answer(question, params, exercise.misconceptions.values(), given)
     if result.status != "failed":
         yield f"the answer of the misconception {misconception.name} must be wrong, but gets {result.status!r}"
     elif result.misconception != misconception.name:

@@ -123,6 +123,7 @@ class Children:
         try:
             with closing(self._frames(chosen)) as found:
                 for frame, blobs in found:
+                    # The keeper's last frame, or its replacement by ``Worker.trace``. Both have the worker's name.
                     if frame["from"] == "worker":
                         self._cpu += float(frame.get("cpu", 0))
                         # If the child never started, the worker is the cause.

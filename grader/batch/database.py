@@ -253,7 +253,7 @@ class Database:
         (data,) = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
         return self._inflated(student, data)
 
-    def made(self, student: str) -> Report | None:
+    def new_report(self, student: str) -> Report | None:
         """Return the student's new report, which does not count for the grade yet; None if it is missing or damaged."""
         self._save()
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
@@ -262,7 +262,7 @@ class Database:
         except CourseError:
             return None
 
-    def make(self, graded: Report) -> None:
+    def keep_new(self, graded: Report) -> None:
         """Save a new report, which does not count for the grade yet.
 
         One save can take longer than grading a submission. So new reports wait in memory, and a save at most every
@@ -281,11 +281,11 @@ class Database:
             self._unsaved.clear()
             self._saved = time.monotonic()
 
-    def forget_made(self, student: str) -> None:
+    def forget_new(self, student: str) -> None:
         self._save()
         self._do("DELETE FROM made WHERE student = ?", student)
 
-    def count(self, student: str, new: Stored) -> None:
+    def replace_reports(self, student: str, new: Stored) -> None:
         """Replace both stored reports of the student (``graded`` and ``counts``) by the reports in ``new``."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)

@@ -102,13 +102,13 @@ class Replies:
 
 
 @dataclass(frozen=True)
-class RunReply:
-    """The answer of a runner that ran one program.
+class RunResult:
+    """What a runner returned for one program.
 
     Attributes:
         header: facts about the program, which should have the form of ``wire.messages.RunnerAnswer``. If there are
             none, the key ``fault`` or ``broken`` has the reason.
-        shards: the bytes of all outputs, run by run and device by device.
+        shards: the bytes of all outputs, in the order of the header's ``outputs``, and device by device.
     """
 
     header: Mapping[str, Any]
@@ -269,20 +269,20 @@ def _error_outcome(value: dict) -> Outcome:
     )
 
 
-def observed(ask: Ask, reply: RunReply, before: Observation | None = None) -> Finding:
+def observed(ask: Ask, result: RunResult, before: Observation | None = None) -> Finding:
     """Return the finding: the runner's observation or fault. An unreadable answer is the grader's fault.
 
     Args:
         before: an earlier observation of this program on other inputs, if any. Its facts about the program are reused.
     """
-    header = reply.header
+    header = result.header
     if "fault" in header:
         return Finding(fault=fault_of(header["fault"]))
     if "broken" in header:
         why = f"the grader failed while it ran this program: {str(header['broken'])[:400]}"
         return Finding(fault=Fault("broken", why))
     try:
-        observation = _observation(ask, reply, before)
+        observation = _observation(ask, result, before)
     except UNREADABLE as error:
         why = f"the grader cannot read the result that its own process sent: {type(error).__name__}: {error}"
         return Finding(fault=Fault("broken", why))
@@ -299,9 +299,9 @@ def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> l
     devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
     outputs = []
-    for run in header["outputs"]:
+    for step in header["outputs"]:
         arrays = []
-        for about in run:
+        for about in step:
             slices = [tuple((int(a), int(b)) for a, b in device) for device in about["slices"]]
             shards = [
                 unpack_array({"shape": [b - a for a, b in where], "dtype": about["dtype"]}, next(rest))
@@ -316,11 +316,11 @@ def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> l
     return outputs
 
 
-def _observation(ask: Ask, reply: RunReply, before: Observation | None) -> Observation:
-    header, outputs = reply.header, outputs_of(ask, reply.header, reply.shards)
+def _observation(ask: Ask, result: RunResult, before: Observation | None) -> Observation:
+    header, outputs = result.header, outputs_of(ask, result.header, result.shards)
     if before is not None:
         if isinstance(before.compiled, Schedule):
-            outputs = [_laid_out(of_run, before.compiled) for of_run in outputs]
+            outputs = [_laid_out(of_step, before.compiled) for of_step in outputs]
         return replace(before, outputs=outputs)
     assert isinstance(ask.of, Call)
     graph = None if header["operations"] is None else from_text(header["operations"])
@@ -334,7 +334,7 @@ def _observation(ask: Ask, reply: RunReply, before: Observation | None) -> Obser
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     flags = bool(header["mapped"]), str(header["program"])
     if isinstance(compiled, Schedule):
-        outputs = [_laid_out(of_run, compiled) for of_run in outputs]
+        outputs = [_laid_out(of_step, compiled) for of_step in outputs]
     return Observation(outputs, collectives, *numbers, *flags, graph, compiled=compiled, compiled_on=on)
 
 

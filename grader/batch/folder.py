@@ -129,7 +129,7 @@ class Folder:
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
-        for found in (there, self.database.made(student)):
+        for found in (there, self.database.new_report(student)):
             if found is not None and found.fingerprint == wanted:
                 asked = [e for e in found.exercises if e.exercise in names]
                 if not any(r.status == "broken" for e in asked for r in e.results):
@@ -154,7 +154,7 @@ class Folder:
         The stored report counts for the grade when the run ends.
         """
         whole = self._added_up(graded)
-        self.database.make(whole)
+        self.database.keep_new(whole)
         self._due.add(graded.student)
         return whole
 
@@ -174,7 +174,11 @@ class Folder:
     def _settle(self, student: str, *, has_file: bool) -> None:
         stored, due = self.database.stored(student), student in self._due
         old = stored.counts if stored else None
-        graded = self.database.made(student) if due or stored is None else as_extensions_are(stored.graded, self.course)
+        graded = (
+            self.database.new_report(student)
+            if due or stored is None
+            else as_extensions_are(stored.graded, self.course)
+        )
         if graded is None:
             raise CourseError(f"{self.database.path} no longer has a report of {student}; run the same command again")
         new = Stored(graded, self.adjust.settle(graded, old))
@@ -183,9 +187,9 @@ class Folder:
         self.rules.add(old, new.counts)
         if stored is None or new.graded is not stored.graded or new.counts is not stored.counts:
             self.changes += changes_of(old, new.counts) if old else []
-            self.database.count(student, new)
+            self.database.replace_reports(student, new)
         if due:
-            self.database.forget_made(student)
+            self.database.forget_new(student)
 
     def finish(
         self, summary: Summary, remarks: Mapping[str, str] = MappingProxyType({}), people: People | None = None

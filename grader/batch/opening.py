@@ -54,7 +54,7 @@ def take_over(database: Database, folder: Path) -> TakenOver:
     for path in sorted((folder / "reports").glob("*.json")):
         report = report_in(path)
         if report is not None:
-            database.count(report.student, Stored(as_graded(report), report))
+            database.replace_reports(report.student, Stored(as_graded(report), report))
             found.reports += 1
     for told in read_history(folder):
         database.add_change(told.regrade, told.when, *astuple(told.change))

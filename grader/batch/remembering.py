@@ -40,7 +40,7 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 from pydantic import BaseModel, ValidationError
 
-from grader.batch.findings import Replies, Reply, RunReply
+from grader.batch.findings import Replies, Reply, RunResult
 from grader.common.cache import Cache
 from grader.common.observation import Fault
 from grader.common.result import Evidence, Result
@@ -305,7 +305,7 @@ def _size_of_replies(value: Replies) -> int:
 # -- runs --------------------------------------------------------------------------------------
 
 
-def _pack_run(value: RunReply, parts: Parts) -> bytes | None:
+def _pack_run(value: RunResult, parts: Parts) -> bytes | None:
     header = value.header
     if "outputs" not in header or "broken" in header or "fault" in header:
         return None
@@ -316,17 +316,17 @@ def _pack_run(value: RunReply, parts: Parts) -> bytes | None:
     return json.dumps([parts.put(frames.pack(facts)), parts.put(results)]).encode()
 
 
-def _unpack_run(data: bytes, parts: Parts) -> RunReply | None:
+def _unpack_run(data: bytes, parts: Parts) -> RunResult | None:
     facts, results = (parts.get(name) for name in json.loads(data))
     if facts is None or results is None:
         return None
     header, _ = frames.read_frame(BytesIO(facts).read)
     outputs, unique = frames.read_frame(BytesIO(results).read)
     order = outputs.pop("order")
-    return RunReply(header | outputs, [unique[i] for i in order])
+    return RunResult(header | outputs, [unique[i] for i in order])
 
 
-def _size_of_run(value: RunReply) -> int:
+def _size_of_run(value: RunResult) -> int:
     return 4096 + len(value.header.get("operations") or "") + sum(map(len, set(value.shards)))
 
 
@@ -363,6 +363,6 @@ def _unpack_checked(data: bytes, parts: Parts) -> Checked | None:
 
 
 TRACES: Kind[Replies] = Kind("trace", _pack_replies, _unpack_replies, _size_of_replies, 8 << 20)
-RUNS: Kind[RunReply] = Kind("run", _pack_run, _unpack_run, _size_of_run, 32 << 20)
+RUNS: Kind[RunResult] = Kind("run", _pack_run, _unpack_run, _size_of_run, 32 << 20)
 POISON: Kind[Matters] = Kind("poison", _pack_matters, _unpack_matters, lambda value: 100, 1 << 20)
 CHECKED: Kind[Checked] = Kind("checked", _pack_checked, _unpack_checked, lambda value: 1, 1000)

@@ -97,7 +97,7 @@ def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
     for student, remark in remarks.items():
         if remark == ASIDE and (stored := database.stored(student)):
             counts = stored.counts.model_copy(update={"notes": [*stored.counts.notes, SET_ASIDE]})
-            database.count(student, replace(stored, counts=counts))
+            database.replace_reports(student, replace(stored, counts=counts))
 
 
 def _is_followed(student: str, seen: AbstractSet[str], login: Callable[[str], str]) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.batch.backends import stuck, unseen
 from grader.batch.children import GIVEN_UP
-from grader.batch.findings import Replies, Reply, RunReply, observed, plain_values, run_fault
+from grader.batch.findings import Replies, Reply, RunResult, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS, TRACES
 from grader.batch.workers import Workers
@@ -120,11 +120,11 @@ def sent_to_child(asks: Sequence[Ask]) -> list[Ask]:
 # -- programs -----------------------------------------------------------------------------------
 
 
-def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
+def run(workers: Workers, traced: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
     """Run the programs of a traced source. Return each request with its finding.
 
     Args:
-        trace: the source's replies.
+        traced: the source's replies.
         cost: the submission's cost so far. This function adds the CPU seconds of the programs.
     """
     # The exercise is in the keys, because ``verify`` sends one exercise's asks several times, with other names.
@@ -132,12 +132,12 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
     for ask in asks:
         if ask.hidden_inputs and isinstance(ask.of, Call):
             repeats.setdefault((ask.exercise, ask.program_key), []).append(ask)
-    runs, found = ProgramRuns(workers, trace.files, cost), dict[Ask, Finding]()
+    runs, found = ProgramRuns(workers, traced.files, cost), dict[Ask, Finding]()
     for ask in sent_to_child(asks):
         if isinstance(ask.of, Call):
-            found |= runs.findings([ask, *repeats.pop((ask.exercise, ask.program_key), [])], trace.replies[ask])
+            found |= runs.findings([ask, *repeats.pop((ask.exercise, ask.program_key), [])], traced.replies[ask])
         else:
-            found[ask] = _plain(workers, ask, trace.replies[ask])
+            found[ask] = _plain(workers, ask, traced.replies[ask])
     return [Answered(ask, found[ask]) for ask in asks]
 
 
@@ -153,9 +153,9 @@ def of_tasks(asks: Sequence[Ask]) -> list[Ask]:
     return [ask for ask in asks if not isinstance(ask.of, Question)]
 
 
-def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
+def answers_of(workers: Workers, traced: Trace, asks: Sequence[Ask]) -> list[Answered]:
     """Return each question among the requests with its finding. Only a formula needs a worker, which evaluates it."""
-    return [Answered(a, _plain(workers, a, trace.replies[a])) for a in asks if isinstance(a.of, Question)]
+    return [Answered(a, _plain(workers, a, traced.replies[a])) for a in asks if isinstance(a.of, Question)]
 
 
 def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
@@ -237,10 +237,10 @@ class ProgramRuns:
         program_run = ProgramRun(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
-            answer = store.find(RUNS, key)
-            if answer is None:
-                answer = store.keep(RUNS, key, program_run.run())
-            finding = observed(ask, answer, before)
+            result = store.find(RUNS, key)
+            if result is None:
+                result = store.keep(RUNS, key, program_run.run())
+            finding = observed(ask, result, before)
             observation = finding.observation
             if observation is None:
                 return finding
@@ -276,12 +276,12 @@ class ProgramRun:
     program: bytes
     cost: Cost
 
-    def run(self) -> RunReply:
+    def run(self) -> RunResult:
         """Run the program on the request's inputs. Raises WorkerDied."""
         with self._counted():
-            reply = self.workers.run(self.ask, self.request, self.program)
-        self.cost.running += reply.header.get("cpu", 0.0)
-        return reply
+            result = self.workers.run(self.ask, self.request, self.program)
+        self.cost.running += result.header.get("cpu", 0.0)
+        return result
 
     def run_changed(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
         """Change operations of the program and return how much the results change, see ``runner.poison.moved``.

@@ -102,7 +102,7 @@ def _judged_answer(course: Course, exercise: Exercise, question: Question, findi
     params, fault = course.params(question, student), finding.fault
     raw = finding.outcomes[0].value if finding.outcomes else None
     if course.solved:
-        result = answers.judge(question, params, exercise.misconceptions.values(), raw)
+        result = answers.judge_answer(question, params, exercise.misconceptions.values(), raw)
     else:
         result = answers.read_back(question, params, raw)
     if fault is None or fault.kind == "missing" or result.status == "broken":

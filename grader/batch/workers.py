@@ -22,7 +22,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from grader.batch.backends import NOTHING_BESIDE, Beside
 from grader.batch.children import Children
-from grader.batch.findings import Replies, RunReply
+from grader.batch.findings import Replies, RunResult
 from grader.batch.remembering import Keys, Store
 from grader.batch.runners import Runner
 from grader.course.loading import Course
@@ -85,7 +85,7 @@ class Workers:
         """Return the replies of a source (a file or notebook), from confined child processes (see ``Children``)."""
         return Children(self.tracer, self.limits, source, asks, seconds, hung, self.while_asleep).answer()
 
-    def run(self, ask: Ask, request: CallAsk, program: bytes) -> RunReply:
+    def run(self, ask: Ask, request: CallAsk, program: bytes) -> RunResult:
         """Run a program on the inputs of a request. Raises WorkerDied.
 
         If there is a compiler and the program ran, the header's entry ``compiled`` has the compiler's answer.
@@ -94,7 +94,7 @@ class Workers:
         if self.compiler is not None and "fault" not in header and "broken" not in header:
             made = self.compiler.compiled(request, program, ask)
             header = header if made is None else {**header, "compiled": (made, str(self.compiler.on))}
-        return RunReply(header, shards)
+        return RunResult(header, shards)
 
     def executed(self, ask: Ask, request: CallAsk, program: bytes) -> tuple[Mapping[str, Any], list[bytes]]:
         """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied."""

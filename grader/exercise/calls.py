@@ -189,7 +189,7 @@ def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, a
             f"exercise.timing times {declared.a(call)}, not a call: first write call = exercise.call(...)"
         )
     timed = at_sizes(call, call.meshes if meshes is None else meshes, dims, hidden_dims)
-    timed = replace(timed, steps=1, timing=declared.timing(on, axes, profile, timed.meshes), timed=call)
+    timed = replace(timed, steps=1, timing=declared.timing(on, axes, profile, timed.meshes), small=call)
     if timed.dims.keys() != call.dims.keys():
         raise AuthorError(
             f"exercise.timing has sizes of {', '.join(timed.dims)}, but its call has sizes of {', '.join(call.dims)}: "

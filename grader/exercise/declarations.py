@@ -62,7 +62,7 @@ class Call:
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
         timing: for a timing call, the TPU slice and the profile of its timeline. The program of a timing call never
             runs.
-        timed: for a timing call, the small call that ``exercise.timing`` got. The grader runs only the small call's
+        small: for a timing call, the small call that ``exercise.timing`` got. The grader runs only the small call's
             program, and checks judge its results.
     """
 
@@ -78,7 +78,7 @@ class Call:
     returns: Any = None
     steps: int = 1
     timing: Timing | None = None
-    timed: Call | None = None
+    small: Call | None = None
 
     @property
     def drawn(self) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import numpy as np
 from grader import declared
 from grader.common.layout import Size
 from grader.declared import AuthorError
-from grader.exercise.asks import Asks
 from grader.exercise.calls import declared_call, related, timing_of
 from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
+from grader.exercise.question_methods import QuestionMethods
 from grader.exercise.questions import Question
 from grader.wire.frames import decode
 
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
-class Exercise(Asks):
+class Exercise(QuestionMethods):
     """One exercise, which the author's file assigns to the name ``exercise``.
 
     Args:
@@ -374,8 +374,8 @@ class Exercise(Asks):
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
         """For each timing call in ``calls``, return the name of the first check of its small call."""
         for call in calls:
-            timed = call.timed if isinstance(call, Call) else None
-            yield from [check.name for check in self.checks.values() if timed in check.calls][:1]
+            small = call.small if isinstance(call, Call) else None
+            yield from [check.name for check in self.checks.values() if small in check.calls][:1]
 
     def _only_task(self, name: str) -> Task:
         if len(self.tasks) != 1:

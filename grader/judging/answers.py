@@ -229,7 +229,9 @@ A_NUMBER = "a known misconception leads to this number"
 AN_ANSWER = "a known misconception leads to this answer"
 
 
-def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], raw: Any) -> Result:
+def judge_answer(
+    question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], raw: Any
+) -> Result:
     """Judge one answer to one variant of a question.
 
     Args:

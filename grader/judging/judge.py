@@ -42,7 +42,7 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
         if public and not check.public:
             continue
         before = [results[name] for name in check.after if name in results]
-        results[check.name] = _blocked(check, before) or judge_check(check, answered, public=public)
+        results[check.name] = _blocked(check, before) or judge_check(check, answered, own_run=public)
     return _drawn_once(results.values())
 
 
@@ -77,30 +77,30 @@ class Together:
     """
 
     check: Check
-    answers: tuple[tuple[Answered, ...], ...]
+    by_call: tuple[tuple[Answered, ...], ...]
 
     @property
     def each(self) -> list[Answered]:
-        return [answer for of_call in self.answers for answer in of_call]
+        return [answer for of_call in self.by_call for answer in of_call]
 
     @property
     def ask(self) -> Ask:
         """The first ask (request). All asks of the group have equal ``hidden_inputs`` and ``hidden_sizes``."""
-        return self.answers[0][0].ask
+        return self.by_call[0][0].ask
 
     def run_check(self, seen: tuple[Any, ...]) -> None:
         """Run the check on ``seen``, without NumPy's warnings about the learner's values. Raises Failure."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
-    def seen(self, *, public: bool, on_devices: int | None = None) -> Iterator[tuple[Any, ...]]:
+    def seen(self, *, own_run: bool, on_devices: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the arguments of the check's function: one tuple for each set of inputs."""
-        by_call = [
-            zip(*(seen_of(a, public=public, on_devices=on_devices) for a in answers), strict=True)
-            for answers in self.answers
+        seen = [
+            zip(*(seen_of(one, own_run=own_run, on_devices=on_devices) for one in of_call), strict=True)
+            for of_call in self.by_call
         ]
-        for of_run in zip(*by_call, strict=True):
-            yield tuple(list(meshes) if self.check.every_mesh else meshes[0] for meshes in of_run)
+        for of_set in zip(*seen, strict=True):
+            yield tuple(list(meshes) if self.check.every_mesh else meshes[0] for meshes in of_set)
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:
@@ -119,27 +119,27 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
     return [Together(check, tuple(tuple(of[id(call)]) for call in check.calls)) for of in complete]
 
 
-def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """Judge one check on all meshes and inputs: first on inputs that are not hidden."""
+def judge_check(check: Check, answered: list[Answered], *, own_run: bool) -> Result:
+    """Judge one check on all meshes and inputs: first on inputs that are not hidden. ``own_run``: see ``seen_of``."""
     groups = together(check, answered)
     if not groups:
         return _result(check, "broken", "the grader has no program to run for this check")
     shown, hidden = ([t for t in groups if t.ask.hidden_inputs == late] for late in (False, True))
     return (
-        _verdict(check, shown, public=public)
+        _verdict(check, shown, own_run=own_run)
         or _hidden_verdict(check, hidden)
-        or _verdict_on_devices(check, groups, public=public)
+        or _verdict_on_devices(check, groups, own_run=own_run)
         or _result(check, "passed")
     )
 
 
-def _verdict(check: Check, groups: list[Together], *, public: bool) -> Result | None:
-    """Return the first fault or failure in the runs without hidden inputs, with full details; None if all pass."""
+def _verdict(check: Check, groups: list[Together], *, own_run: bool) -> Result | None:
+    """Return the first fault or failure on inputs that are not hidden, with full details; None if all pass."""
     every = [answer for group in groups for answer in group.each]
     if (fault := _fault_verdict(check, every)) is not None:
         return fault
     for group in groups:
-        for seen in group.seen(public=public):
+        for seen in group.seen(own_run=own_run):
             try:
                 group.run_check(seen)
             except Failure as failure:
@@ -167,7 +167,7 @@ def _hidden_verdict(check: Check, groups: list[Together]) -> Result | None:
     if kinds:
         return _result(check, *(("broken", BROKEN_ON_HIDDEN) if kinds == {"broken"} else ("failed", WRONG_ON_HIDDEN)))
     for group in groups:
-        for seen in group.seen(public=False):
+        for seen in group.seen(own_run=False):
             try:
                 group.run_check(seen)
             except Failure:
@@ -177,7 +177,7 @@ def _hidden_verdict(check: Check, groups: list[Together]) -> Result | None:
     return None
 
 
-def _verdict_on_devices(check: Check, groups: list[Together], *, public: bool) -> Result | None:
+def _verdict_on_devices(check: Check, groups: list[Together], *, own_run: bool) -> Result | None:
     """Judge a check on the values from real devices, after the check passed on simulated devices.
 
     If the check fails on hidden inputs, the result gives no details. If the real devices computed no values, the result
@@ -186,7 +186,7 @@ def _verdict_on_devices(check: Check, groups: list[Together], *, public: bool) -
     unseen = ""
     for group in groups:
         try:
-            failure = _failure_on_devices(group, public=public)
+            failure = _failure_on_devices(group, own_run=own_run)
         except NotHere as why:
             unseen = unseen or str(why)
             continue
@@ -204,19 +204,19 @@ def _verdict_on_devices(check: Check, groups: list[Together], *, public: bool) -
     )
 
 
-def _failure_on_devices(group: Together, *, public: bool) -> Failure | None:
+def _failure_on_devices(group: Together, *, own_run: bool) -> Failure | None:
     """Return a check's first failure on real devices; None if the check passes at one of the tried matmul precisions.
 
     The devices' default precision may be too coarse, for example if a relu follows a sum near 0. So a check may also
     pass with float32 matmuls.
     """
     first = None
-    seen = [a.finding.observation for a in group.each if a.finding.observation]
-    precisions = max((len(one.on_devices or ()) for one in seen), default=0)
+    observations = [a.finding.observation for a in group.each if a.finding.observation]
+    precisions = max((len(one.on_devices or ()) for one in observations), default=0)
     for precision in range(precisions):
         try:
-            for run in group.seen(public=public, on_devices=precision):
-                group.run_check(run)
+            for seen in group.seen(own_run=own_run, on_devices=precision):
+                group.run_check(seen)
             return None
         except Failure as failure:
             first = first or failure
@@ -224,7 +224,7 @@ def _failure_on_devices(group: Together, *, public: bool) -> Failure | None:
 
 
 def verdicts(group: Together) -> list[str]:
-    """Return, for the staff, why the check fails in each run, also on hidden inputs; '' for a run that passes.
+    """Return, for the staff, why the check fails on each set of inputs, also hidden ones; '' if it passes.
 
     If a finding is a fault, return only a text about the first fault.
     """
@@ -232,7 +232,7 @@ def verdicts(group: Together) -> list[str]:
     if faults:
         return [f"{fault.kind}: {_of_fault(fault, ask.task)}" for ask, fault in faults[:1]]
     decided = []
-    for seen in group.seen(public=False):
+    for seen in group.seen(own_run=False):
         try:
             group.run_check(seen)
             decided.append("")

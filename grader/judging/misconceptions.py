@@ -186,7 +186,7 @@ def _found(group: Together) -> Iterator[Found]:
     if faults:
         yield faults[0]
         return
-    for seen in group.seen(public=False):
+    for seen in group.seen(own_run=False):
         for case in _cases(seen):
             try:
                 group.run_check(case)

@@ -27,8 +27,8 @@ from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
 PUBLIC_SEED = "public"  # The public seed, with which anyone may draw inputs.
 MOST_CASES = 10_000  # The author's function may draw at most this many hidden cases.
-# Number of runs on hidden dimensions with inputs from the course's seed. One more run has inputs from the public seed.
-HIDDEN_RUNS = 2
+# Number of sets of inputs on hidden dimensions from the course's seed. One more set comes from the public seed.
+HIDDEN_SETS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,10 @@ class Ask:
     Attributes:
         of: the requested call, cases or question.
         mesh, dims, static, check_vma: settings of a call.
-        inputs: inputs of a call. A call has one or more runs of one or more steps. The list has a dict for each step of
-            the first run, then for each step of the second run, and so on. A dict has the arguments by name and, if the
-            call has a cotangent, the entry ``cotangent``. Steps after the first leave out arguments that are results of
-            the previous step.
+        inputs: inputs of a call. A call has one or more sets of inputs, each for one or more steps. The list has a dict
+            for each step of the first set, then for each step of the second set, and so on. A dict has the arguments by
+            name and, if the call has a cotangent, the entry ``cotangent``. Steps after the first leave out arguments
+            that are results of the previous step.
         cases: argument sets of a plain Python function.
         hidden_inputs: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
@@ -124,7 +124,7 @@ class Ask:
     def group_key(self, every_mesh: bool) -> tuple:
         """Return a key for grouping asks (requests). A check's function gets the asks of one group together.
 
-        ``every_mesh``: True if the check compares all meshes in one run.
+        ``every_mesh``: True if the check's function gets all meshes together.
         """
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
@@ -138,8 +138,8 @@ class Ask:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all inputs of a call, or of the cases of a plain function."""
-        runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in arrays_of(one)]
-        return hashlib.sha256(repr((runs, self.encoded)).encode()).hexdigest()
+        arrays = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in arrays_of(one)]
+        return hashlib.sha256(repr((arrays, self.encoded)).encode()).hexdigest()
 
     @cached_property
     def request_digest(self) -> str:
@@ -147,7 +147,7 @@ class Ask:
         return hashlib.sha256(json.dumps(self.for_tracer([])).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
-        """Return one list of arrays per run: the inputs of all steps, in the order in which the program takes them."""
+        """Return one list of arrays per set of inputs: of all steps, in the order in which the program takes them."""
         steps = self.of.steps if isinstance(self.of, Call) else 1
         each = [[array for _, array in arrays_of(one)] for one in self.inputs]
         return [list(itertools.chain(*each[at : at + steps])) for at in range(0, len(each), steps)]
@@ -227,7 +227,7 @@ def _compared_calls(checks: Sequence[Check]) -> set[int]:
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
     """Return the call; for a timing call, return its small call, then the timing call."""
-    return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
+    return [call.small, call] if isinstance(call, Call) and call.small is not None else [call]
 
 
 def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
@@ -263,13 +263,13 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
             a submission) of this call.
         public: True to return the asks for the learners' plan, False for the grader's plan.
         seed: the course's seed.
-        where: a name for this call. The name, the seed, the mesh and the run's number decide the inputs.
+        where: a name for this call. The name, the seed, the mesh and the set's number decide the inputs.
     """
 
-    def asks_with(hidden: bool, seed: str, runs: int, hidden_inputs: bool = False) -> Iterator[Ask]:
+    def asks_with(hidden: bool, seed: str, sets: int, hidden_inputs: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:
             dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
-            draws = [] if call.timing else [rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs)]
+            draws = [] if call.timing else [rng(seed, f"{where}/{dict(mesh)}/{number}") for number in range(sets)]
             inputs = [step for draw in draws for step in inputs_of(call, mesh, dims, static, draw)]
             for mode in call.task.modes:
                 yield Ask(
@@ -282,14 +282,14 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     if not public and not (call.timing and asks and same):
         asks += asks_with(True, PUBLIC_SEED, 1)
     if not public and not call.timing:  # a timed program gets no inputs, so no inputs can be hidden
-        asks += asks_with(True, seed, HIDDEN_RUNS, hidden_inputs=True)
+        asks += asks_with(True, seed, HIDDEN_SETS, hidden_inputs=True)
     return asks
 
 
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Draw and yield the arguments of one run: one dict for each step. Raises AuthorError if this fails."""
+    """Draw and yield one set of inputs: one dict for each step. Raises AuthorError if this fails."""
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}

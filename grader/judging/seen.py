@@ -51,25 +51,25 @@ class Answered:
     finding: Finding
 
 
-def seen_of(answer: Answered, *, public: bool, on_devices: int | None = None) -> Iterable[Seen]:
+def seen_of(answer: Answered, *, own_run: bool, on_devices: int | None = None) -> Iterable[Seen]:
     """Yield a ``Seen`` for each set of inputs of a call, or one ``Seen`` with all cases of a plain function.
 
     Args:
-        public: True in a learner's own run, which reads expected outcomes from the exercise file, and makes trial runs
+        own_run: True in a learner's own run, which reads expected outcomes from the exercise file, and makes trial runs
             on public sizes (``_is_tried``).
         on_devices: the index in ``Observation.on_devices`` (outputs on real devices) of the outputs to use; None to use
             the outputs on simulated devices.
     """
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
-        wanted = expected_outcomes(ask.of) if public and ask.of.expected else _wanted(ask)
+        wanted = expected_outcomes(ask.of) if own_run and ask.of.expected else _wanted(ask)
         yield Seen(
             {}, outcomes=list(zip(ask.cases, finding.outcomes, wanted, strict=True)), public=not ask.hidden_inputs
         )
         return
     observation = finding.observation
     assert isinstance(ask.of, Call) and observation is not None
-    program = _program(ask, ask.of, observation, public)
+    program = _program(ask, ask.of, observation, own_run)
     if ask.of.timing:
         yield program
         return
@@ -84,7 +84,7 @@ def seen_of(answer: Answered, *, public: bool, on_devices: int | None = None) ->
             steps = []
 
 
-def _program(ask: Ask, call: Call, observation: Observation, public: bool) -> Seen:
+def _program(ask: Ask, call: Call, observation: Observation, own_run: bool) -> Seen:
     """Return the part of a ``Seen`` that is about the program itself, without inputs and results."""
     return Seen(
         mesh=ask.mesh,
@@ -102,11 +102,11 @@ def _program(ask: Ask, call: Call, observation: Observation, public: bool) -> Se
         clock=partial(laid_out, observation.operations, call.timing),
         chip=_scheduled(ask, call, observation),
         differentiated=bool(call.wrt),
-        poison=observation.poison if _is_tried(ask, call, public) else None,
+        poison=observation.poison if _is_tried(ask, call, own_run) else None,
     )
 
 
-def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
+def _is_tried(ask: Ask, call: Call, own_run: bool) -> bool:
     """Return True if the grader makes trial runs (see ``Poison``) of this ask's program.
 
     Trial runs find the operations that affect a result. For these runs, the grader compiles a changed copy of the
@@ -115,7 +115,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
-    return dict(ask.mesh) == dict(chosen) and (public or ask.hidden_sizes)
+    return dict(ask.mesh) == dict(chosen) and (own_run or ask.hidden_sizes)
 
 
 def by_compiler(answer: Answered) -> Answered:
@@ -261,11 +261,11 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     Raises LookupError if ``answered`` lacks this ask, although every plan with a timing call also has its small call.
     """
     call = ask.of
-    assert isinstance(call, Call) and call.timed is not None
-    mesh = mesh_beside(call.timed, ask.mesh)
-    due = dict(mesh), call.timed.sizes(mesh, hidden=ask.hidden_sizes), ask.check_vma, False
+    assert isinstance(call, Call) and call.small is not None
+    mesh = mesh_beside(call.small, ask.mesh)
+    due = dict(mesh), call.small.sizes(mesh, hidden=ask.hidden_sizes), ask.check_vma, False
     for other in answered:
-        if other.ask.of is call.timed and due == _key(other.ask):
+        if other.ask.of is call.small and due == _key(other.ask):
             return other
     raise LookupError(f"{ask.task} is timed, but no check judges its values")
 

@@ -114,9 +114,9 @@ def execute(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]]) -> Messag
     Args:
         ask: the grader's request, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
-        inputs: a list of NumPy arrays for each run. The list has the arguments of the first step (with cotangents, if
-            the program has any), then the arguments of each later step. It leaves out results of one step that become
-            arguments of the next step.
+        inputs: a list of NumPy arrays for each set of inputs. The list has the arguments of the first step (with
+            cotangents, if the program has any), then the arguments of each later step. It leaves out results of one
+            step that become arguments of the next step.
 
     Returns:
         The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the
@@ -283,12 +283,12 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
     """Run an executable for ``steps.count`` steps on each list of inputs. Return the results of all steps in order."""
     compiling.on_phase("executing")
     blobs: list[bytes] = []
-    runs = []
+    outputs = []
     for values in inputs:
         for out in run_steps(compiled, values, steps):
-            runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
+            outputs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
     one_of: dict[bytes, bytes] = {}  # devices often hold equal shards: keep one copy of each
-    return {"outputs": runs, **compiled.about}, [one_of.setdefault(blob, blob) for blob in blobs]
+    return {"outputs": outputs, **compiled.about}, [one_of.setdefault(blob, blob) for blob in blobs]
 
 
 def run_steps(compiled: Executable, values: Iterable[Any], steps: Steps, *more: Any) -> Iterator[Sequence[Any]]:
@@ -371,6 +371,6 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> ResultArray:
 
 
 def unpack_inputs(header: RunRequest, blobs: list[bytes]) -> list[list[np.ndarray]]:
-    """Return one list of arrays per run, from the bytes that ``Worker.run_program`` packed."""
+    """Return one list of arrays per set of inputs, from the bytes that ``Worker.run_program`` packed."""
     rest = iter(blobs)
     return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]

@@ -184,7 +184,7 @@ ChildFrame = TypedDict(
 KeeperFrame = TypedDict(
     "KeeperFrame",
     {
-        "from": Literal["worker"],
+        "from": Literal["worker"],  # the worker's name, as in all messages of a worker: the keeper is its fork
         "asleep": NotRequired[bool],  # True when the child first sleeps; such a frame has no other field
         "end": NotRequired[str],  # in the last frame: how the child ended, one of the values below
         "cpu": NotRequired[float],  # in the last frame: CPU seconds and idle seconds of the child
@@ -225,7 +225,7 @@ class RunRequest(TypedDict):
     """Run or read a program. At most one of ``times``, ``poison`` and ``exact`` is there."""
 
     ask: CallAsk  # what the program must take and return, with ``files``
-    inputs: list[list[PackedArray]]  # the arrays of each run
+    inputs: list[list[PackedArray]]  # the arrays of each set of inputs
     seconds: float  # limit of CPU time
     times: NotRequired[tuple[int, int]]  # time the program: the number of rounds, and of calls in each round
     poison: NotRequired[tuple[str, list[int]]]  # change operations: their kind, and their numbers
@@ -285,7 +285,7 @@ class RunnerAnswer(TypedDict, total=False):
     fault: FaultData  # why the program was refused or could not run
     broken: str  # an error of the grader's own code
     cpu: float  # CPU seconds of the runner, in every answer to a ``RunRequest``
-    outputs: list[list[ResultArray]]  # the results of each step of each run; [] for a timing call
+    outputs: list[list[ResultArray]]  # the results of each step of each set; [] for a timing call
     memory: int  # bytes of temporaries on one device
     collectives: list[dict[str, Any]]  # the collectives of the program, and then those in ``added``
     added: list[dict[str, Any]]  # the collectives that XLA's CPU compiler added

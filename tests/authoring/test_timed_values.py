@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from grader.authoring.timed_values import _moved, timed_problems
-from grader.batch.findings import RunReply, observed
+from grader.batch.findings import RunResult, observed
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Sharded
@@ -94,7 +94,7 @@ def problems(folder: Path, *small: str) -> list[str]:
         assert isinstance(ask.of, Call)
         request = ask.for_runner([])
         code = lower(ask.of.task.fn, request)
-        reference.append(Answered(ask, observed(ask, RunReply(*execution.execute(request, code, ask.arrays())))))
+        reference.append(Answered(ask, observed(ask, RunResult(*execution.execute(request, code, ask.arrays())))))
     assert {result.status for result in judge_checks(exercise, reference, public=False)} == {"passed"}
     return list(timed_problems(exercise, reference))
 

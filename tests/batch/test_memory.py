@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from grader.batch import verdicts
-from grader.batch.findings import Replies, Reply, RunReply, lasting, reply_of
+from grader.batch.findings import Replies, Reply, RunResult, lasting, reply_of
 from grader.batch.grade import Grader
 from grader.batch.remembering import RUNS, TRACES, Keys, Store
 from grader.batch.why import why
@@ -352,7 +352,7 @@ def test_equal_programs_with_other_inputs_are_separate_runs(cache: Cache) -> Non
     made, two = store(cache), array("f", runs=2)
     one, other = (made.keys.run(ask, ["a.py"], b"program") for ask in (CALL, two))
     assert len({one, other, made.keys.run(CALL, ["a.py"], b"another"), made.keys.run(CALL, ["b.py"], b"program")}) == 4
-    ran = RunReply({"outputs": [], "memory": 3, "cpu": 0.1}, [b"abc", b"abc", b""])
+    ran = RunResult({"outputs": [], "memory": 3, "cpu": 0.1}, [b"abc", b"abc", b""])
     assert made.find(RUNS, one) is None and made.keep(RUNS, one, ran) is ran
     again = store(cache).find(RUNS, one)
     assert again is not None and (again.header, again.shards) == ({"outputs": [], "memory": 3}, [b"abc", b"abc", b""])
@@ -361,7 +361,7 @@ def test_equal_programs_with_other_inputs_are_separate_runs(cache: Cache) -> Non
 @pytest.mark.parametrize("header", [{"fault": {"kind": "compile"}}, {"broken": "it"}, {"outputs": [], "broken": "it"}])
 def test_a_run_without_a_usable_result_is_not_cached(cache: Cache, header: dict[str, Any]) -> None:
     made = store(cache)
-    made.keep(RUNS, b"run", RunReply(header))
+    made.keep(RUNS, b"run", RunResult(header))
     assert made.find(RUNS, b"run") is None
 
 

@@ -57,12 +57,12 @@ def test_a_database_of_version_0_2_is_converted_when_it_is_opened(tmp_path: Path
         stored = [database.stored("ann"), database.stored("a")]
         assert [one.counts.exercises[0].handed_in for one in stored if one] == [False, True]
         assert [one.graded.schema_version for one in stored if one] == [2, 2]
-        made = database.made("new")
+        made = database.new_report("new")
         assert made is not None and not made.exercises[0].handed_in
         with pytest.raises(CourseError, match="damaged report of zed"):
             database.stored("zed")
     with Folder(tmp_path, dry=True) as folder:
-        assert folder.database.made("new") is not None
+        assert folder.database.new_report("new") is not None
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()
     assert version == (2,), "neither a reader nor a dry run changes the folder"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from grader.batch import findings as replies
-from grader.batch.findings import OTHER_KIND, Reply, RunReply
+from grader.batch.findings import OTHER_KIND, Reply, RunResult
 from grader.batch.in_process import InProcess
 from grader.batch.running import Cost, ProgramRuns, collect, trace
 from grader.batch.workers import Pool, Workers
@@ -389,18 +389,18 @@ def test_a_long_or_malformed_error_is_cut(error: dict, outcome: Outcome) -> None
     assert replies.plain_values(cases("a"), {"values": [error]}).outcomes == [outcome]
 
 
-def run_reply(**changed: Any) -> RunReply:
+def run_result(**changed: Any) -> RunResult:
     slices = [[[2 * i, 2 * i + 2], [0, 4]] for i in range(4)]
     header = {
         "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "program": "0",
         "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "dot_flops": 2, "mapped": True,
         "operations": None,
     }  # fmt: skip
-    return RunReply(header | changed, [bytes(32)] * 4)
+    return RunResult(header | changed, [bytes(32)] * 4)
 
 
 def test_a_runners_reply_becomes_an_observation() -> None:
-    found = replies.observed(array(), run_reply()).observation
+    found = replies.observed(array(), run_result()).observation
     assert found is not None
     assert found.outputs[0][0].spec == ("x",) and found.collectives[0].axes == ("x",) and found.flops == 2
 
@@ -421,13 +421,13 @@ def test_a_runners_reply_becomes_an_observation() -> None:
 )
 def test_an_observation_that_does_not_fit_is_the_graders_fault(changed: dict) -> None:
     """Observations come from the runner, where no learner's Python runs."""
-    found = replies.observed(array(), run_reply(**changed)).fault
+    found = replies.observed(array(), run_result(**changed)).fault
     assert found is not None and found.kind == "broken"
     assert found.message.startswith("the grader cannot read the result that its own process sent: ")
 
 
 def test_an_error_in_the_runners_code_is_the_graders_fault() -> None:
-    found = replies.observed(array(), RunReply({"broken": "KeyError: 'x'"})).fault
+    found = replies.observed(array(), RunResult({"broken": "KeyError: 'x'"})).fault
     assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
 
 
@@ -436,9 +436,9 @@ def test_missing_gradients_are_refused(given: int) -> None:
     """Forged bytecode may lack gradients. This must not stop the judgement of the submission's other checks."""
     call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
-    ran = run_reply()
+    ran = run_result()
     outputs = [ran.header["outputs"][0] * given]
-    found = replies.observed(ask, RunReply({**ran.header, "outputs": outputs}, [*ran.shards] * given)).fault
+    found = replies.observed(ask, RunResult({**ran.header, "outputs": outputs}, [*ran.shards] * given)).fault
     assert found == Fault("refused", "the program does not return the results and gradients of the call")
 
 
@@ -539,7 +539,7 @@ def test_a_program_whose_devices_wait_counts_towards_the_limit(
 ) -> None:
     """Devices that wait use no CPU time, so each such program counts as one that reached its time limit."""
 
-    def stuck(*about: object) -> RunReply:
+    def stuck(*about: object) -> RunResult:
         raise died("This thread may be stuck")
 
     monkeypatch.setattr(workers, "run", stuck)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.batch.findings import RunReply, observed
+from grader.batch.findings import RunResult, observed
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.public import public_source
@@ -63,7 +63,7 @@ def answered(ask: Ask, task: Any = None) -> Answered:
     """Trace and read the ask's program in this process."""
     request = ask.for_runner([])
     code = lower(task or ask.of.task.fn, request)  # type: ignore[union-attr]
-    return Answered(ask, observed(ask, RunReply(*execution.execute(request, code, ask.arrays()))))
+    return Answered(ask, observed(ask, RunResult(*execution.execute(request, code, ask.arrays()))))
 
 
 def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_arrays_of_paper_size_on_a_slice_of_256_chips_are_traced_and_judged(tmp_
     seen = small.finding.observation
     assert seen is not None and seen.outputs == [] and seen.memory == 0
     check = course.exercise("x1_gather").checks["quick"]
-    (seen,) = seen_of(small, public=True)
+    (seen,) = seen_of(small, own_run=True)
     assert seen.out is None and seen.timeline.axes == {"x": (0, 1)} and seen.timeline.chip == "v5e"
-    assert judge_check(check, [small, large], public=False).status == "passed"
+    assert judge_check(check, [small, large], own_run=False).status == "passed"
     ordinary: Any = {k: v for k, v in small.ask.for_runner([]).items() if k != "timing"}
     header, _ = execution.execute(ordinary, lower(check.call.task.fn, small.ask.for_runner([])), [])
     assert (

@@ -9,7 +9,7 @@ import pytest
 
 from grader.common.result import Result
 from grader.exercise import Exercise
-from grader.judging.answers import judge
+from grader.judging.answers import judge_answer
 from grader.judging.kinds.quantities import QuantityKind, is_close, numbers_of
 from grader.judging.problems import question_problems
 from tests.question import declare
@@ -21,7 +21,7 @@ KIB = "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB 
 
 def verdict(raw: Any, **options: Any) -> Result:
     question, misconceptions = declare(**options)
-    return judge(question, {"n": 559}, misconceptions, raw)
+    return judge_answer(question, {"n": 559}, misconceptions, raw)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_known_misconception_may_lead_to_0():
         return 0
 
     assert not list(question_problems(sent, exercise.misconceptions.values()))
-    assert judge(sent, {"n": 3}, exercise.misconceptions.values(), "0 B").hint == "Something is sent."
+    assert judge_answer(sent, {"n": 3}, exercise.misconceptions.values(), "0 B").hint == "Something is sent."
 
 
 def test_the_right_answer_takes_precedence_over_misconceptions():
@@ -167,7 +167,7 @@ def test_a_question_without_a_valid_answer_is_broken(answer):
         """How long?"""
         return answer
 
-    result = judge(hopeless, {"n": 1}, [], 5)
+    result = judge_answer(hopeless, {"n": 1}, [], 5)
     assert (result.status, result.earned) == ("broken", 0)
     assert (
         result.reason

@@ -8,7 +8,7 @@ import pytest
 
 from grader.common.formulas import answer, points_of
 from grader.exercise import AuthorError, Exercise
-from grader.judging.answers import heading, judge, kind_of, read_back, render_question
+from grader.judging.answers import heading, judge_answer, kind_of, read_back, render_question
 
 SYMBOLS = {"V": [1e6, 2e6, 5e6], "X": [4, 8, 16], "W": [1e9, 2e9, 3e9]}
 UNKNOWN = "not right, and not the result of a known misconception"
@@ -33,7 +33,7 @@ def asked() -> Exercise:
 def judged(text: str, ways: int = 2) -> Any:
     exercise = asked()
     raw = {"formula": text, **answer({"text": text, "names": list(SYMBOLS), "points": points_of(SYMBOLS)})}
-    return judge(exercise.questions["gather_time"], {"ways": ways}, exercise.misconceptions.values(), raw)
+    return judge_answer(exercise.questions["gather_time"], {"ways": ways}, exercise.misconceptions.values(), raw)
 
 
 @pytest.mark.parametrize("text", ["(X-1)/X * V/(2*W)", "V/2/W - V/X/2/W", "0.5*V*(1 - X**-1)/W", "V/W/2*(X-1)/X\n"])
@@ -57,7 +57,7 @@ def test_other_formulas_are_wrong_and_known_ones_get_their_hint() -> None:
 )
 def test_only_formulas_evaluated_by_a_confined_process_are_read(raw: Any) -> None:
     question = asked().questions["gather_time"]
-    assert judge(question, {"ways": 1}, [], raw).reason == "write the formula as a text in quotes"
+    assert judge_answer(question, {"ways": 1}, [], raw).reason == "write the formula as a text in quotes"
 
 
 def test_learners_read_the_symbols() -> None:

@@ -17,7 +17,7 @@ from grader.exercise import Exercise, integers, normal
 from grader.expect import Failure, expect_close, expect_outcomes, expect_step_time
 from grader.judging import judge
 from grader.judging.judge import BROKEN_ON_HIDDEN, WRONG_ON_HIDDEN, judge_checks
-from grader.judging.plan import HIDDEN_RUNS, Ask, plan
+from grader.judging.plan import HIDDEN_SETS, Ask, plan
 from grader.judging.seen import Answered, Finding, reference_outcome
 from grader.reports.programs import rings_of, timelines_of
 from tests.clock.programs import read
@@ -371,7 +371,7 @@ def test_numbers_are_given_in_the_widest_type_of_their_kind_exactly() -> None:
 
     asks = plan(exercise, public=False, seed="s")
     results = judge_checks(exercise, [Answered(a, Finding(observed(a))) for a in asks], public=False)
-    assert [r.status for r in results] == ["passed"] and len(found) == 1 + HIDDEN_RUNS
+    assert [r.status for r in results] == ["passed"] and len(found) == 1 + HIDDEN_SETS
     assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int64 and found[0].dim == 3
     assert (found[0].a.astype(asks[0].inputs[0]["a"].dtype) == asks[0].inputs[0]["a"]).all()
     with pytest.raises(AttributeError, match="this check's call has no argument 'b'"):

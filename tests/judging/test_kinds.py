@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import AuthorError, Exercise, Misconception, Question
-from grader.judging.answers import OfAClass, heading, judge, kind_of, params_for, read_back, render_question
+from grader.judging.answers import OfAClass, heading, judge_answer, kind_of, params_for, read_back, render_question
 from grader.judging.kinds.choices import ChoiceKind
 from grader.judging.kinds.quantities import TWICE, QuantityKind
 from grader.judging.kinds.specs import SpecKind
@@ -81,7 +81,7 @@ ORDERED = {"n": 2, "order": ["reduce", "8", "gather", "none"]}
 def judged(name: str, value: Any, drawn: dict[str, Any] | None = None) -> Any:
     """Judge a value that a learner assigned."""
     usual = ORDERED if name == "sent" else N if QUESTIONS[name].params else {}
-    return judge(QUESTIONS[name], drawn or usual, MISCONCEPTIONS, composed_answer(value))
+    return judge_answer(QUESTIONS[name], drawn or usual, MISCONCEPTIONS, composed_answer(value))
 
 
 # -- specs -------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_unreduced_axes_must_agree(value: Any, shown: str, reason: str) -> None:
         """How?"""
         return P(("x", "y"), unreduced=frozenset({"z"}))
 
-    result = judge(layout, {}, [], composed_answer(value))
+    result = judge_answer(layout, {}, [], composed_answer(value))
     assert (result.reason, result.status) == (reason, "failed" if reason else "passed")
     assert not shown or result.actual == f"read as {shown}"
 
@@ -177,7 +177,7 @@ def test_a_wrong_order_of_axes_in_a_tuple_is_reported() -> None:
         """How?"""
         return P(("x", "y"))
 
-    reason = judge(layout, {}, [], composed_answer(P(("y", "x")))).reason
+    reason = judge_answer(layout, {}, [], composed_answer(P(("y", "x")))).reason
     assert reason == "each dimension has the right axes, but a tuple has the wrong order: put its major axis first"
 
 
@@ -411,7 +411,7 @@ def test_any_answer_is_read_or_refused_in_a_line(raw: Any, name: str) -> None:
         assert "\n" not in str(error) and len(str(error)) < 400
     else:
         assert kind.read(kind.read_as(given_)) is not None
-    assert judge(QUESTIONS[name], drawn, MISCONCEPTIONS, raw).status in ("passed", "failed")
+    assert judge_answer(QUESTIONS[name], drawn, MISCONCEPTIONS, raw).status in ("passed", "failed")
 
 
 @given(st.text(alphabet="P()'\"xy,[]{}:|=;\n 0123.usMiBAC", max_size=60), st.sampled_from(sorted(QUESTIONS)))
@@ -616,7 +616,7 @@ def with_partial(points: float = 3.0) -> tuple[Question, list[Misconception]]:
 )
 def test_each_right_number_earns_its_part(raw: Any, status: str, earned: float, reason: str) -> None:
     question, misconceptions = with_partial()
-    result = judge(question, {"n": 1}, misconceptions, raw)
+    result = judge_answer(question, {"n": 1}, misconceptions, raw)
     assert (result.status, result.earned) == (status, earned) and result.reason.startswith(reason)
 
 
@@ -655,7 +655,7 @@ def test_a_table_gets_the_hints_of_the_misconceptions_that_give_all_its_wrong_nu
         """You took the slower link for b."""
         return {"a": 2e-6, "b": 9e-6, "c": 10e-6}
 
-    assert judge(times, {}, list(exercise.misconceptions.values()), raw).hint == hint
+    assert judge_answer(times, {}, list(exercise.misconceptions.values()), raw).hint == hint
 
 
 def test_a_table_says_that_each_number_counts() -> None:
@@ -665,7 +665,7 @@ def test_a_table_says_that_each_number_counts() -> None:
 
 
 def test_parts_of_thirds_are_rounded() -> None:
-    assert judge(*(with_partial(1 / 3)[0], {"n": 1}, [], "a: 1, 1; b: 5, 9")).earned == 0.25
+    assert judge_answer(*(with_partial(1 / 3)[0], {"n": 1}, [], "a: 1, 1; b: 5, 9")).earned == 0.25
 
 
 def test_partial_is_true_or_false() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.exercise import AuthorError, Exercise, Question
-from grader.judging.answers import heading, judge, kind_of, params_for, read_back, render_question
+from grader.judging.answers import heading, judge_answer, kind_of, params_for, read_back, render_question
 from grader.learner.answering import composed_answer
 
 RINGS = {"ring": "a ring", "tree": "a tree, of two levels", "line": "a line", "torus": "a torus"}
@@ -43,7 +43,7 @@ def asked(partial: bool) -> Exercise:
 def judged(name: str, value: Any, partial: bool = False) -> Any:
     exercise = asked(partial)
     raw = composed_answer(value)
-    return judge(exercise.questions[name], DRAWN[name], exercise.misconceptions.values(), raw)
+    return judge_answer(exercise.questions[name], DRAWN[name], exercise.misconceptions.values(), raw)
 
 
 @pytest.mark.parametrize(

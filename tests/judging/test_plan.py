@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import AuthorError, Exercise, integers, normal
-from grader.judging.plan import HIDDEN_RUNS, Ask, plan, rng
+from grader.judging.plan import HIDDEN_SETS, Ask, plan, rng
 
 
 def an_exercise(*, second: bool = True) -> Exercise:
@@ -61,7 +61,7 @@ def test_a_grader_asks_all_that_learners_can_try_then_hidden_sizes_then_hidden_i
     public = [a for a in plan(an_exercise(second=False), public=True, seed="s") if a.inputs]
     asks = [a for a in plan(an_exercise(second=False), public=False, seed="s") if a.inputs]
     assert [(a.dims["I"], len(a.inputs), a.hidden_inputs) for a in asks] == [
-        (16, 1, False), (16, 1, False), (24, 1, False), (24, 1, False), (24, HIDDEN_RUNS, True), (24, HIDDEN_RUNS, True),
+        (16, 1, False), (16, 1, False), (24, 1, False), (24, 1, False), (24, HIDDEN_SETS, True), (24, HIDDEN_SETS, True),
     ]  # fmt: skip
     assert of_values(asks[:2]) == of_values(public)
     assert len(set(of_values(asks))) == len(of_values(asks))
@@ -216,8 +216,8 @@ def test_a_cotangent_is_the_last_input_and_is_described() -> None:
         """value"""
 
     (ask,) = calls(exercise, secret=True)
-    assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * HIDDEN_RUNS
-    assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * HIDDEN_RUNS
+    assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * HIDDEN_SETS
+    assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * HIDDEN_SETS
     request = ask.for_runner([])
     (cotangent,) = request["cotangents"]
     assert cotangent == {"name": "cotangent", "shape": [6], "dtype": "float32", "spec": {"spec": ["x"]}, "of": 0}

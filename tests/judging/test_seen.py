@@ -47,7 +47,7 @@ def answered(exercise: Exercise, *factors: float) -> list[Answered]:
 
 def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
     first = answered(an_exercise(wrt=["params"]), 1.0)[0]
-    (seen,) = seen_of(first, public=False)
+    (seen,) = seen_of(first, own_run=False)
     params, loss = seen.out
     assert [(a.name, a.due.name) for a in (params["b"], params["w"])] == [
         ("params['b']", "bfloat16"), ("params['w']", "float32"),
@@ -60,13 +60,13 @@ def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
 
 def test_a_step_begins_with_the_results_of_the_previous_step() -> None:
     first, *_ = found = answered(an_exercise(steps=3), 1.0, 2.0, 3.0)
-    (seen,) = seen_of(first, public=False)
+    (seen,) = seen_of(first, own_run=False)
     assert [step.params["w"][0] for step in seen.steps[1:]] == [1, 2]
     assert [step.out[1].value for step in seen.steps] == [1, 2, 3] and seen.out[1].value == 3
     assert (seen.params["w"] == seen.steps[0].params["w"]).all() and seen.params["w"][0] not in (1, 2)
     assert len({step.x.tobytes() for step in seen.steps}) == 3  # each step has a new x
     assert seen.out[0]["w"].name == "step 3: params['w']"
-    secret = [list(seen_of(a, public=False)) for a in found if a.ask.hidden_inputs]
+    secret = [list(seen_of(a, own_run=False)) for a in found if a.ask.hidden_inputs]
     assert [len(runs) for runs in secret] == [2] and all(len(run.steps) == 3 for run in secret[0])
 
 
@@ -112,7 +112,7 @@ def test_operations_are_tried_on_the_mesh_of_most_axes_and_when_graded_on_hidden
         for ask in plan(exercise, public=public, seed="s"):
             outputs = [[sharded(np.zeros(ask.dims["I"]), (), ask.mesh)] for _ in ask.inputs]
             of_program = Finding(Observation(outputs, [], 0, poison=Never()))
-            for seen in seen_of(Answered(ask, of_program), public=public):
+            for seen in seen_of(Answered(ask, of_program), own_run=public):
                 found |= {(ask.mesh["x"], ask.dims["I"], ask.hidden_inputs)} if seen.poison else set()
         return found
 

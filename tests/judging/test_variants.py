@@ -16,7 +16,7 @@ from grader.common.observation import Outcome, Seen
 from grader.course.finding import find_course
 from grader.exercise import AuthorError, Exercise
 from grader.expect import Failure
-from grader.judging.answers import OfAClass, judge, kind_of, params_for
+from grader.judging.answers import OfAClass, judge_answer, kind_of, params_for
 from grader.judging.problems import question_problems
 from grader.judging.units import BadAnswer
 
@@ -150,9 +150,9 @@ def test_every_misconception_of_d1_gets_its_own_hint(d1):
     for asked in d1.questions.values():
         for params in list(asked.variants())[::7]:
             for misconception in (m for m in misconceptions if m.of is asked):
-                result = judge(asked, params, misconceptions, f"{misconception.fn(**params) * 1e3:.4g} ms")
+                result = judge_answer(asked, params, misconceptions, f"{misconception.fn(**params) * 1e3:.4g} ms")
                 assert (result.status, result.misconception) == ("failed", misconception.name)
-            assert judge(asked, params, misconceptions, asked(**params) * 1e6).status == "passed"
+            assert judge_answer(asked, params, misconceptions, asked(**params) * 1e6).status == "passed"
 
 
 def outcome(fn, args) -> Outcome:

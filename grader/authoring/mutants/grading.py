@@ -174,7 +174,7 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
     if not failed or any(r.status == "broken" for r in results.values()):
         return None
     others = [c for c in exercise.checks.values() if c.public and c.name not in failed and _asked(c, public)]
-    if any(judge_check(check, public, public=True).status != "passed" for check in others):
+    if any(judge_check(check, public, own_run=True).status != "passed" for check in others):
         return None
     seen_by = tuple(name for name, result in failed.items() if not never_ran(result, mutant.task))
     name, result = next(iter(failed.items()))
@@ -187,7 +187,7 @@ def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Res
     for check in exercise.checks.values():
         passed = {name for name, r in results.items() if r.status == "passed"}
         if _asked(check, graded) and passed.issuperset(check.after):
-            results[check.name] = judge_check(check, graded, public=False)
+            results[check.name] = judge_check(check, graded, own_run=False)
     return results
 
 

@@ -14,7 +14,7 @@ from grader.exercise.declarations import Task
 from grader.exercise.questions import Answer, Question, Scenario
 
 
-class Asks:
+class QuestionMethods:
     """The methods of an Exercise that declare questions."""
 
     questions: dict[str, Question]
