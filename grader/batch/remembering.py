@@ -125,7 +125,7 @@ T = TypeVar("T")
 class Checked(BaseModel, frozen=True):
     """The results of an exercise's checks, and their evidence.
 
-    The points are not multiplied by the exercise's weight (a factor in course.yaml) yet.
+    The points are not multiplied by the module's weight (a factor in course.yaml) yet.
 
     Attributes:
         lasting: True if a new run would give equal results. For example, a fault of the machine may not repeat.

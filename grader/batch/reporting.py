@@ -25,7 +25,7 @@ def exercise_report(
     """Return the part of a report about the exercise ``name``.
 
     Args:
-        results: the results of checks and questions. Their points are not multiplied by the exercise's weight (in
+        results: the results of checks and questions. Their points are not multiplied by the module's weight (in
             course.yaml) yet.
         evidence: programs and inputs that decided the results.
         notes: errors that occurred while the source was loaded.

@@ -127,7 +127,8 @@ def run(workers: Workers, traced: Trace, asks: Sequence[Ask], cost: Cost) -> lis
         traced: the source's replies.
         cost: the submission's cost so far. This function adds the CPU seconds of the programs.
     """
-    # The exercise is in the keys, because ``verify`` sends one exercise's asks several times, with other names.
+    # ``Ask.exercise`` is in the keys, because ``verify`` sends copies of asks that differ only in ``Ask.exercise``
+    # (``authoring/tries.py``).
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
         if ask.hidden_inputs and isinstance(ask.of, Call):

@@ -195,10 +195,10 @@ def chosen_now(course: Course, handed_in: HandedIn, only: list[str], roster: Ros
 def modules_now(course: Course, handed_in: HandedIn, now: datetime) -> tuple[list[str], str]:
     """Return the modules that count now (see ``handing_in.counts_now``), and a note for the staff.
 
-    If no module counts now and no student handed in anything, the list is empty, which selects all modules.
+    If no module has a deadline and no student handed in anything, the list is empty, which selects all modules.
 
     Raises:
-        CourseError: students handed in modules, but the deadlines of all these modules are in the future.
+        CourseError: no module counts now, because deadlines are in the future.
     """
     modules = {m.id: m for m in course.config.modules}
     counts = handing_in.hand_ins(course, handed_in.submissions.values())

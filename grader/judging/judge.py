@@ -95,12 +95,14 @@ class Together:
 
     def seen(self, *, own_run: bool, on_devices: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the arguments of the check's function: one tuple for each set of inputs."""
-        seen = [
+        # For each call of the check: an iterator over the sets of inputs, with a ``Seen`` for each mesh.
+        of_calls = [
             zip(*(seen_of(one, own_run=own_run, on_devices=on_devices) for one in of_call), strict=True)
             for of_call in self.by_call
         ]
-        for of_set in zip(*seen, strict=True):
-            yield tuple(list(meshes) if self.check.every_mesh else meshes[0] for meshes in of_set)
+        for of_set in zip(*of_calls, strict=True):
+            # Without ``every_mesh``, a call has only one mesh in this group.
+            yield tuple(list(on_meshes) if self.check.every_mesh else on_meshes[0] for on_meshes in of_set)
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:

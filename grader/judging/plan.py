@@ -279,7 +279,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 
     same = (call.dims, call.keywords(hidden=False)) == (call.hidden_dims, call.keywords(hidden=True))
     asks = list(asks_with(False, PUBLIC_SEED, 1)) if public or (shown and not same) else []
-    if not public and not (call.timing and asks and same):
+    if not public:
         asks += asks_with(True, PUBLIC_SEED, 1)
     if not public and not call.timing:  # a timed program gets no inputs, so no inputs can be hidden
         asks += asks_with(True, seed, HIDDEN_SETS, hidden_inputs=True)

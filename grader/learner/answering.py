@@ -51,6 +51,7 @@ def answer(ask: TracerAsk, loaded: LoadedSource, seconds: float) -> Message:
     """
     state = loaded.state_for(ask)
     if state is not None:
+        # The learner's functions look up their globals in this dict. What an earlier request assigned is gone, too.
         loaded.space.clear()
         loaded.space.update(state[0])
     is_set = mesh_is_set() if state is None else state[1]

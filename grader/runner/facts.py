@@ -286,6 +286,7 @@ class _FactsReader:
         shift = sending = None
         if kind == "permute":
             shift, sending = cyclic_shift(groups, self.mesh), some_senders(groups, self.devices)
+        # Along axes that are not manual, the compiler may split the operand further, so that a device sends less.
         sent = Interval(0 if sending is not None else sent.least // self.share, sent.most)
         file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(

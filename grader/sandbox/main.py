@@ -80,6 +80,8 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
         install_filter()
     send = _sender(answers)
     send({"ready": True}, [])
+    # A request is the byte "!" and a frame. From the byte, the worker learns that there is a request. For the role
+    # "trace", the keeper reads the frame, after it has forked the child. So the worker never reads a submission.
     while os.read(requests, 1):
         if role != "trace":
             module.answer(*frames.read_frame(frames.reader(requests)), send)

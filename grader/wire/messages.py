@@ -1,7 +1,8 @@
 """The messages between the grader's processes, with a line for each field.
 
-A message is a frame (see ``frames``): a JSON header, and binary parts (*blobs*). The types below describe headers. They
-check nothing when the grader runs.
+A message is a frame (see ``frames``): a JSON header, and binary parts (*blobs*). Before each request to a worker, the
+grader sends the byte ``!`` (see ``sandbox/main.py``). The types below describe headers. They check nothing when the
+grader runs.
 
 | from, to | header | blobs |
 |---|---|---|
