@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from grader.batch import confined
 from grader.batch.confined import Confined, ParsingProcess, parsing
@@ -209,6 +211,20 @@ def test_the_process_is_replaced_only_after_it_read_a_large_file(process: Parsin
     pids.append(process._worker.process and process._worker.process.pid)
     assert pids[0] and pids[1] is None, "a large file takes memory that the next one may need"
     assert large[0] == ord("a")
+
+
+@pytest.mark.parametrize(
+    ("spent", "record", "ends"),
+    [(False, b'{"found": "words"}', False), (True, b'{"found": "words"}', True), (False, b'{"memory": true}', True)],
+)
+def test_a_process_without_memory_ends_after_its_answer(spent: bool, record: bytes, ends: bool) -> None:
+    process, killed, form = ParsingProcess("none"), list[bool](), TypeAdapter(str)
+    process._worker.parse = lambda request, data: ({"cpu": 0.0, "spent": spent}, [record])  # type: ignore[method-assign]
+    process._worker.kill = lambda: killed.append(True)  # type: ignore[method-assign]
+    request: ParseRequest = {"parse": "strings", "about": {}, "submission": 0, "seconds": 1.0}
+    with contextlib.suppress(Refused):
+        assert process.ask(request, [b"text"], form, lambda seconds: None) == ("words", [])
+    assert killed == [True] * ends
 
 
 def test_a_parsing_process_that_was_killed_is_started_again(

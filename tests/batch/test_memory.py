@@ -14,13 +14,13 @@ import pytest
 from grader.batch import verdicts
 from grader.batch.findings import Replies, Reply, RunResult, lasting, reply_of
 from grader.batch.grade import Grader
-from grader.batch.remembering import RUNS, TRACES, Keys, Store
+from grader.batch.remembering import CHECKED, RUNS, TRACES, Checked, Keys, Store
 from grader.batch.why import why
 from grader.batch.workers import Workers
 from grader.common import cache as memory
 from grader.common.cache import Cache, user_cache
 from grader.common.observation import Fault
-from grader.common.result import Report, Result
+from grader.common.result import Report, Result, Status
 from grader.course.config import Limits
 from grader.course.loading import Course, load_course
 from grader.intake.submission import Chunk, Source
@@ -31,6 +31,7 @@ from grader.wire.messages import SourceCode
 from tests.batch.test_grade import NAME, RIGHT, ZEROS, submitted
 from tests.batch.test_workers import array, cases, question
 from tests.made_up import made_up
+from tests.reports.example_reports import result
 
 TIER = next((t for t in ("sandlock", "bwrap") if not available(t)), "none")
 isolated = pytest.mark.skipif(TIER == "none", reason="nothing is remembered without isolation")
@@ -363,6 +364,15 @@ def test_a_run_without_a_usable_result_is_not_cached(cache: Cache, header: dict[
     made = store(cache)
     made.keep(RUNS, b"run", RunResult(header))
     assert made.find(RUNS, b"run") is None
+
+
+@pytest.mark.parametrize("status", ["passed", "broken"])
+@pytest.mark.parametrize("is_lasting", [True, False])
+def test_only_results_that_would_repeat_are_cached(cache: Cache, status: Status, is_lasting: bool) -> None:
+    made, checked = store(cache), Checked(results=[result("value", status)], evidence=[], lasting=is_lasting)
+    made.keep(CHECKED, b"checks", checked)
+    found = store(cache).find(CHECKED, b"checks")
+    assert found == (checked if is_lasting and status == "passed" else None)
 
 
 def test_a_source_whose_fresh_reply_differs_is_never_cached_again(cache: Cache) -> None:

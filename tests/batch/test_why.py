@@ -9,12 +9,13 @@ import pytest
 
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, in_full, overridden
-from grader.batch.why import code_of, fields_that_differ, find_check, set_by_hand, why
+from grader.batch.why import code_of, fields_that_differ, find_check, set_by_hand, why, with_evidence
+from grader.batch.workers import Workers
 from grader.common.result import Report, RubricItem
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.submission import Chunk, Source
-from grader.reports.appeal import render_appeal
+from grader.reports.appeal import Appeal, render_appeal
 from tests.batch.test_grade import NAME, RIGHT, TIER, ZEROS, submitted
 from tests.made_up import made_up
 from tests.reports.example_reports import exercise, make_report, result
@@ -76,6 +77,15 @@ def test_a_stored_result_that_differs_only_in_form_is_no_difference() -> None:
         "actual: [None, [1, 2]] on file, [0.0, [1, 2]] now",
         "unjudged: None on file, True now",
     ]
+
+
+def test_the_evidence_of_an_appeal_is_every_run_of_its_check(workers: Workers, course: Course) -> None:
+    submission, grader = submitted(ZEROS), Grader(course, "none", here=workers)
+    page = Appeal("ada", "small", f"{NAME}/value", exercise([result("value", "failed")]))
+    page = with_evidence(page, course, submission, grader.answered(submission, NAME))
+    assert [(run.secret, run.number) for run in page.runs].count((True, 2)) == 2  # one on each mesh
+    assert page.failed_on.startswith("gather on x=4 with I=8, J=3, run 1: on device (x=0), all values are wrong")
+    assert len(page.facts) == 4 and page.whole
 
 
 @pytest.mark.slow
