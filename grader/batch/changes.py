@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.batch.overrides import same_work, summed, with_sums
-from grader.common.result import ExerciseReport, HandIn, Report, Result
+from grader.common.result import ExerciseReport, HandIn, Report, Result, sum_of_points
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.reports.moved import Effect, left_to_a_person
@@ -93,7 +93,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
         return []
     reasons = "; ".join(dict.fromkeys(change.why for change in parts)) or NO_CAUSE
     if abs(was.bonus - new.bonus) > 1e-6:
-        most = round(sum(e.points for e in new.exercises if e.extension), 6)
+        most = sum_of_points(e.points for e in new.exercises if e.extension)
         parts.append(Change(new.student, BONUS, was.bonus, new.bonus, most, reasons))
     before, after = (round(one.earned - one.bonus, 6) for one in (was, new))
     return [*parts, Change(new.student, TOTAL, before, after, new.points, reasons)]
@@ -321,7 +321,7 @@ def with_new_work(old: Report, new: Report) -> Report:
     exercises = [_with_new_work(e, now.get(e.exercise, e)) for e in stood.exercises]
     hand_ins = [one for one in stood.hand_ins if same.get(one.module, True)]
     hand_ins += [one for one in new.hand_ins if not same.get(one.module, True)]
-    points = round(sum(e.points for e in exercises if not e.extension), 6)
+    points = sum_of_points(e.points for e in exercises if not e.extension)
     return with_sums(stood.model_copy(update={"exercises": exercises, "hand_ins": hand_ins, "points": points}))
 
 

@@ -41,7 +41,7 @@ from grader.batch.opening import TakenOver, copied, has_database, reading, take_
 from grader.batch.overrides import Adjustments, as_extensions_are
 from grader.batch.written import remove_files, write_files
 from grader.common.files import clear_left_behind, file_name
-from grader.common.result import ExerciseReport, Report
+from grader.common.result import ExerciseReport, Report, sum_of_points
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -230,8 +230,8 @@ class Folder:
             update={
                 "fingerprint": _fingerprint(graded.fingerprint, others),
                 "points": round(graded.points + counted, 6),
-                "earned": round(sum(e.earned for e in exercises), 6),
-                "pending": round(sum(e.pending for e in exercises), 6),
+                "earned": sum_of_points(e.earned for e in exercises),
+                "pending": sum_of_points(e.pending for e in exercises),
                 "exercises": exercises,
                 "notes": list(dict.fromkeys([*graded.notes, *old.notes, *before])),
                 "unread": list(dict.fromkeys([*graded.unread, *old.unread])),

@@ -26,7 +26,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from grader.batch.late import Extension, Handed, later_of, penalised
-from grader.common.result import ByHand, ExerciseReport, Report, Result, RubricItem
+from grader.common.result import ByHand, ExerciseReport, Report, Result, RubricItem, sum_of_points
 from grader.common.text import SET_ASIDE, composed
 from grader.course.config import Config, CourseError, Strict, read_yaml
 from grader.course.loading import Course, check_named
@@ -217,7 +217,7 @@ def _with_points_of_items(one: Override, target: ExerciseReport | Result) -> Ove
     for name in one.items:
         if name not in rubric:
             raise CourseError(f"the rubric has no item {name!r}, only {', '.join(rubric)}")
-    return one.model_copy(update={"points": round(sum(rubric[name] for name in one.items), 6)})
+    return one.model_copy(update={"points": sum_of_points(rubric[name] for name in one.items)})
 
 
 def _set_before(old: Report | None) -> dict[str, ByHand]:
@@ -346,7 +346,7 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
     if all(extension[e.exercise] == e.extension for e in report.exercises):
         return report
     marked = [e.model_copy(update={"extension": extension[e.exercise]}) for e in report.exercises]
-    points = round(sum(e.points for e in marked if not e.extension), 6)
+    points = sum_of_points(e.points for e in marked if not e.extension)
     return report.model_copy(update={"exercises": marked, "points": points})
 
 

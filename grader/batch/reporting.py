@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import grader
-from grader.common.result import Evidence, ExerciseReport, Report, Result
+from grader.common.result import Evidence, ExerciseReport, Report, Result, sum_of_points
 from grader.course.loading import Course
 from grader.intake.facts import has_leaderboard, is_untouched, pseudonym_of
 from grader.intake.submission import Submission, exact_digest, source_digest
@@ -33,14 +33,14 @@ def exercise_report(
     course, source = basis.course, submission.sources.get(name)
     exercise, weight = course.exercise(name), course.weight(name)
     results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in results]
-    earned = total(r.earned for r in results)
+    earned = sum_of_points(r.earned for r in results)
     return ExerciseReport(
         exercise=name,
         module=exercise.module,
         title=exercise.title,
-        points=total(r.points for r in results),
+        points=sum_of_points(r.points for r in results),
         earned=earned,
-        pending=total(r.points for r in results if r.waits),
+        pending=sum_of_points(r.points for r in results if r.waits),
         results=results,
         notes=list(notes),
         # A file that earns points was handed in, although it may look untouched to the grader.
@@ -64,9 +64,9 @@ def report(
         isolation=basis.isolation,
         backend=basis.backend,
         fingerprint=basis.fingerprint(submission, [e.exercise for e in exercises], public=public),
-        points=total(e.points for e in required),
-        earned=total(e.earned for e in exercises),
-        pending=total(e.pending for e in exercises),
+        points=sum_of_points(e.points for e in required),
+        earned=sum_of_points(e.earned for e in exercises),
+        pending=sum_of_points(e.pending for e in exercises),
         exercises=exercises,
         notes=[*submission.notes, *notes],
         unread=list(submission.unread),
@@ -79,13 +79,8 @@ def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
     The devices cannot judge a check if a program that the check needs did not run on them (``Result.unjudged``).
     """
     results = [r for e in exercises for r in e.results]
-    every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
+    every, seen = sum_of_points(r.points for r in results), sum_of_points(r.points for r in results if not r.unjudged)
     return f"{devices}: {seen:g} of {counted(every, 'point')} could be judged on these devices"
-
-
-def total(points: Iterable[float]) -> float:
-    """Return a sum of points, rounded to remove floating-point errors."""
-    return round(float(sum(points)), 6)
 
 
 # -- inputs of a report -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ software give reports with equal bytes, unless a limit of time stops the code in
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,6 +19,11 @@ READ_AS = "read as "
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # JSON has neither infinity nor NaN
 QuestionKind = Literal["number", "spec", "choice", "several", "order", "table", "formula", "written", "code"]
 Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
+
+
+def sum_of_points(points: Iterable[float]) -> float:
+    """Return a sum of points, rounded to remove floating-point errors."""
+    return round(float(sum(points)), 6)
 
 
 class ByHand(BaseModel):
@@ -190,7 +196,7 @@ class ExerciseReport(BaseModel):
     @property
     def unjudged(self) -> float:
         """Points that could not be judged for lack of devices."""
-        return round(sum(r.points for r in self.results if r.unjudged and r.waits), 6)
+        return sum_of_points(r.points for r in self.results if r.unjudged and r.waits)
 
     def for_student(self) -> ExerciseReport:
         """Return the exercise's report without the parts for staff."""
@@ -249,7 +255,7 @@ class Report(BaseModel):
     @property
     def unjudged(self) -> float:
         """Points that could not be judged for lack of devices."""
-        return round(sum(e.unjudged for e in self.exercises), 6)
+        return sum_of_points(e.unjudged for e in self.exercises)
 
     @property
     def broken(self) -> bool:

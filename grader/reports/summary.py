@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
-from grader.common.result import ExerciseReport, Report, Result
+from grader.common.result import ExerciseReport, Report, Result, sum_of_points
 from grader.common.text import A_DOCUMENT, A_LINK, IS_EMPTY, PASSED_OVER, a_few
 from grader.reports.moved import MovedByRules
 from grader.reports.points import counted
@@ -98,14 +98,14 @@ def ended_xla(report: Report) -> str:
 def _whats_pending(report: Report) -> str:
     broken = [(e, r) for e, r in _waiting(report) if r.status == "broken"]
     names = ", ".join(dict.fromkeys(exercise.exercise for exercise, _ in broken))
-    points = counted(round(sum(r.points for _, r in broken), 6), "point")
+    points = counted(sum_of_points(r.points for _, r in broken), "point")
     return f"{points} pending in {names}: {broken[0][1].reason}" if broken else ""
 
 
 def _to_be_read(report: Report) -> str:
     """Return a reason for review that lists the written answers without points; '' if there are none."""
     found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
-    points = counted(round(sum(r.points for _, r in found), 6), "point")
+    points = counted(sum_of_points(r.points for _, r in found), "point")
     return f"needs grading, {points}: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
 
 

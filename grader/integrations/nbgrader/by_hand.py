@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from grader.batch.overrides import Override, overridden, with_sums
-from grader.common.result import ByHand, ExerciseReport, Report, Result
+from grader.common.result import ByHand, ExerciseReport, Report, Result, sum_of_points
 from grader.course.loading import Course
 from grader.exercise import Exercise
 from grader.integrations.nbgrader import folder
@@ -75,7 +75,7 @@ def _extra_credit(course: Course, report: Report, grades: dict[str, Any]) -> lis
     given = {name: float(grade.extra_credit) for name, grade in scored.items() if grade.extra_credit}
     if not given:
         return []
-    total, module = round(sum(given.values()), 6), report.exercises[0].module
+    total, module = sum_of_points(given.values()), report.exercises[0].module
     because = ", ".join(f"{tidy(points)} for {name}" for name, points in given.items())
     return [
         ExerciseReport(

@@ -22,7 +22,7 @@ from grader.batch import canary
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.common.files import write_atomic
-from grader.common.result import ExerciseReport, Report, Result
+from grader.common.result import ExerciseReport, Report, Result, sum_of_points
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
@@ -97,7 +97,7 @@ def export(course: Course, path: Path, names: list[str], isolation: str) -> str:
 def points(course: Course, names: list[str]) -> float:
     """Return the points to set for the assignment on Gradescope. Points of extension exercises are extra credit."""
     regular = (n for n in names if not course.exercise(n).extension)
-    return round(sum(course.exercise(n).points * course.weight(n) for n in regular), 6)
+    return sum_of_points(course.exercise(n).points * course.weight(n) for n in regular)
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes, mode: int = 0o644) -> None:

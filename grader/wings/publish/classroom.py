@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader.common.result import ExerciseReport, Report
+from grader.common.result import ExerciseReport, Report, sum_of_points
 from grader.reports.untrusted import clean
 
 
@@ -23,7 +23,7 @@ def results_of(report: Report) -> dict[str, Any]:
     """
     tests = [_test(exercise) for exercise in report.exercises if _most(exercise)]
     worst = "error" if report.broken else "pass" if all(t["status"] == "pass" for t in tests) else "fail"
-    most = round(sum(_most(exercise) for exercise in report.exercises), 6)
+    most = sum_of_points(_most(exercise) for exercise in report.exercises)
     return {"version": 1, "status": worst, "max_score": most, "tests": tests}
 
 
@@ -38,7 +38,7 @@ def _test(exercise: ExerciseReport) -> dict[str, Any]:
     return {
         "name": exercise.exercise,
         "status": status if missed else "pass",
-        "score": round(sum(r.earned for r in checks), 6),
+        "score": sum_of_points(r.earned for r in checks),
         "message": "; ".join(missed[:3]),
         "test_code": "",
         "filename": "",
