@@ -106,8 +106,8 @@ def cold(course: Course) -> None:
         clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
 
         def ours(number: int) -> None:
-            command = [sys.executable, "-m", "grader.cli", "check", "--work", folder, "--json", MODULE]
-            subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, check=False)
+            command = [sys.executable, "-m", "grader", "check", "--work", folder, "--json", MODULE]
+            subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, check=True)
 
         def hand(number: int) -> None:
             subprocess.run([sys.executable, __file__, "--by-hand"], cwd=ROOT, env=clean, check=True)

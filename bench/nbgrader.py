@@ -151,12 +151,12 @@ def nbgrader(root: Path, *args: str) -> float:
     env = os.environ | {"SHARDLINGS_CACHE": str(root / ".store")}
     done = subprocess.run(["nbgrader", *args], cwd=root, capture_output=True, text=True, check=False, env=env)
     if done.returncode:
-        print(done.stderr[-3000:], file=sys.stderr)
+        sys.exit(f"nbgrader {' '.join(args)} ended with {done.returncode}: {done.stderr[-3000:]}")
     return time.perf_counter() - start
 
 
 def command(root: Path, module: str, jobs: int) -> list[str]:
-    return [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(root), module, "-j", str(jobs), "--json"]
+    return [sys.executable, "-m", "grader", "nbgrader", "grade", str(root), module, "-j", str(jobs), "--json"]
 
 
 def shardlings(root: Path, module: str, jobs: int) -> float:
@@ -164,7 +164,7 @@ def shardlings(root: Path, module: str, jobs: int) -> float:
     env = os.environ | {"SHARDLINGS_CACHE": str(root / ".store")}  # a new cache, so that no earlier result is used
     done = subprocess.run(command(root, module, jobs), capture_output=True, text=True, check=False, cwd=ROOT, env=env)
     if done.returncode:
-        print(done.stderr[-3000:], file=sys.stderr)
+        sys.exit(f"shardlings nbgrader grade ended with {done.returncode}: {done.stderr[-3000:]}")
     return time.perf_counter() - start
 
 
