@@ -21,8 +21,8 @@ from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
 from grader.wire.messages import GARBAGE, IDLE, TIMEOUT, WORKER_ENDED, SourceCode, TraceFrame, TracerAsk
 
-NOT_RUN = "not run, because other code of this submission ended the process or used up the submission's time"
-GIVEN_UP = Reply(Fault("crashed", NOT_RUN))
+NOT_TRIED = "not tried, because other code of this submission ended the process or used up the submission's time"
+GIVEN_UP = Reply(Fault("crashed", NOT_TRIED))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Children:
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
         """Record faults for a function that reached its time limit, and for the other functions of its exercise.
 
-        The answers to the exercise's questions are still read, because they are there once the file has loaded.
+        Answers to the exercise's questions get no fault: a new child reads them after it has loaded the file.
         """
         other = replace(
             fault, message=f"not run, because {hung.task} of this exercise{fault.message.removeprefix('it')}"

@@ -134,7 +134,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
 
 
 def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
-    """Return the finding: an outcome for each case of a function or for a question, or a fault for a malformed body."""
+    """Return the outcomes of a function's cases, or the outcome of a question; a fault if ``body`` is malformed."""
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw

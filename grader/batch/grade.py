@@ -44,9 +44,8 @@ class Grader:
         runners = [] if here else [Runner(course, tier) for _ in range(jobs)]
         count = 0 if here else jobs + min(SPARE, SPARE_EACH * jobs)
         made = [Workers(course, tier, runners, Beside(devices, compiler), self.store) for _ in range(count)]
-        self.worker_sets = (
-            [here] if here else made[:jobs]
-        )  # one set of workers for each submission that is graded at a time
+        # One set of workers for each submission that is graded at a time.
+        self.worker_sets = [here] if here else made[:jobs]
         self.pool: Pool[Report] = Pool(self.worker_sets, made[jobs:])
         self.references = References()
         self.judge = Judge(course, self.references)

@@ -71,7 +71,7 @@ def read_all(
     failures: dict[str, Exception] = {}
     for student in list(found):
         try:
-            found[student]
+            found[student]  # reads the submission
         except Unreadable as error:
             failures[student] = error
             found.leave_out(student)

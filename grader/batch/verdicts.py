@@ -105,6 +105,7 @@ def _judged_answer(course: Course, exercise: Exercise, question: Question, findi
         result = answers.judge_answer(question, params, exercise.misconceptions.values(), raw)
     else:
         result = answers.read_back(question, params, raw)
+    # A missing file holds no answer, and the result says so already.
     if fault is None or fault.kind == "missing" or result.status == "broken":
         return result
     status = "broken" if fault.kind == "broken" else result.status

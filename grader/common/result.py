@@ -2,7 +2,7 @@
 
 ``docs/report-schema.md`` documents the JSON form, schema version 2. A report holds no file path and no memory address.
 It holds times only in a course with a late policy: the submission times. So equal submissions, equal courses and equal
-software give reports with equal bytes, unless a limit of time stops the code in only one of the runs.
+software give reports with equal bytes, unless a time limit stops the code in only one of the runs.
 """
 
 from __future__ import annotations

@@ -170,8 +170,7 @@ class Check:
     """One judged property of a submission. ``label``, which learners see, is the first paragraph of ``fn.__doc__``.
 
     The grader calls ``fn`` for each mesh and set of inputs, with one ``Seen`` (what the grader observed) for each of
-    ``calls``.
-    With ``every_mesh``, ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
+    ``calls``. With ``every_mesh``, ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
     """
 
     name: str

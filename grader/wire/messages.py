@@ -185,7 +185,7 @@ ChildFrame = TypedDict(
 KeeperFrame = TypedDict(
     "KeeperFrame",
     {
-        "from": Literal["worker"],  # the worker's name, as in all messages of a worker: the keeper is its fork
+        "from": Literal["worker"],  # the keeper is a fork of the worker, and has its name in messages
         "asleep": NotRequired[bool],  # True when the child first sleeps; such a frame has no other field
         "end": NotRequired[str],  # in the last frame: how the child ended, one of the values below
         "cpu": NotRequired[float],  # in the last frame: CPU seconds and idle seconds of the child
@@ -318,12 +318,12 @@ class ParseRequest(TypedDict):
 
     parse: str  # a key of ``OPERATIONS`` in ``intake/serve.py``; "words" for the wing ``similar``
     about: dict[str, Any]  # the operation's arguments that are not files
-    submission: int  # the number of the submission; a new number discards what was kept of the last one
+    submission: int  # the number of the submission; for a new number, the process forgets the earlier submission
     seconds: float  # limit of CPU time
 
 
 class ParseAnswer(TypedDict):
-    """What the parsing process answers. UNTRUSTED: a submission may be a file that takes over a parser."""
+    """What the parsing process answers. UNTRUSTED: a file of a submission may take over the process that parses it."""
 
     cpu: float  # CPU seconds of the request
     spent: bool  # whether the process has little memory left and must be replaced
@@ -333,5 +333,5 @@ class ParseRecord(TypedDict, total=False):
     """The result of parsing: one of these fields."""
 
     found: Any  # the operation's result
-    refused: str  # why the file was refused: one line for the student
-    memory: Literal[True]  # the file needs too much memory
+    refused: str  # why the file is refused: one line for the student
+    memory: Literal[True]  # parsing the file takes too much memory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,38 +12,14 @@ from grader.authoring.grading import graded_and_public
 from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.batch.workers import Workers
-from grader.course.loading import Course
-from grader.intake.submission import Chunk, Source, Submission
-from grader.sandbox.tiers import available
+from grader.intake.submission import Source
+from tests.batch.test_grade import NAME, RIGHT, ZEROS, submitted
 from tests.made_up import made_up
 
-NAME = "x1_gather"
-TIER = next(t for t in ("sandlock", "bwrap", "none") if not available(t))
-RIGHT = """\
-import jax
-from jax.sharding import PartitionSpec as P
-def gather(a, *, mesh):
-    local = lambda a: jax.lax.all_gather(a, "x", axis=0, tiled=True)
-    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
-"""
-ZEROS = "import jax\ndef gather(a, *, mesh):\n    return jax.numpy.zeros(a.shape)\n"
 
-
-@pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    return made_up(tmp_path_factory.mktemp("course"))
-
-
-@pytest.fixture(scope="module")
-def grader(course: Course) -> Iterator[Grader]:
-    with Grader(course, TIER) as made:
-        yield made
-
-
-def submitted(text: str | None, student: str = "ada", **more: str) -> Submission:
-    texts = ({} if text is None else {NAME: text}) | more
-    sources = {name: Source(f"{name}.py", (Chunk(f"{name}.py", t),)) for name, t in texts.items()}
-    return Submission(student, sources, (), f"digest of {texts}")
+@pytest.fixture
+def grader(workers: Workers, tmp_path: Path) -> Grader:
+    return Grader(made_up(tmp_path), "none", here=workers)
 
 
 @pytest.mark.parametrize("text", [RIGHT, ZEROS, "", "1 / 0\n", RIGHT.replace("tiled=True", "tiled=False")])

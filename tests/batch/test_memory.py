@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from grader.common import cache as memory
 from grader.common.cache import Cache, user_cache
 from grader.common.observation import Fault
 from grader.common.result import Report, Result, Status
-from grader.course.config import Limits
 from grader.course.loading import Course, load_course
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
@@ -34,6 +32,7 @@ from tests.made_up import made_up
 from tests.reports.example_reports import result
 
 TIER = next((t for t in ("sandlock", "bwrap") if not available(t)), "none")
+Reports = Callable[..., dict[str, str]]
 isolated = pytest.mark.skipif(TIER == "none", reason="nothing is remembered without isolation")
 CLASS = {
     "ada": RIGHT,
@@ -56,33 +55,30 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
         yield made
 
 
-@pytest.fixture(scope="module", autouse=True)
-def processes(course: Course) -> Iterator[Workers]:
-    """Return the processes that all graders of this file share. Each grader has a store of its own."""
-    made = Workers(course, TIER)
-    SHARED[made.limits] = made
-    yield made
-    SHARED.clear()
-    made.close()
-
-
-SHARED: dict[Limits, Workers] = {}
-
-
-def reports(course: Course, cache: Cache | None, texts: dict[str, str] = CLASS) -> dict[str, str]:
-    """Return the reports of a new grader, without starting processes if the shared ones have the course's limits."""
-    workers = copy(SHARED.get(course.config.limits))
-    with ExitStack() as until_end:
-        grader = Grader(course, TIER, cache=cache, here=workers)
-        if workers is None:
-            until_end.enter_context(grader)
-        else:
-            workers.store = grader.store
-        return {s: grader.grade(submitted(text, s), [NAME]).dumps() for s, text in texts.items()}
+def graded(grader: Grader, texts: dict[str, str]) -> dict[str, str]:
+    return {s: grader.grade(submitted(text, s), [NAME]).dumps() for s, text in texts.items()}
 
 
 @pytest.fixture(scope="module")
-def fresh(course: Course) -> dict[str, str]:
+def reports(course: Course) -> Iterator[Reports]:
+    """Return a function that grades a class with a new grader. Graders with equal limits share their processes."""
+    shared = Workers(course, TIER)
+
+    def reports(course: Course, cache: Cache | None, texts: dict[str, str] = CLASS) -> dict[str, str]:
+        if course.config.limits != shared.limits:
+            with Grader(course, TIER, cache=cache) as grader:
+                return graded(grader, texts)
+        workers = copy(shared)
+        grader = Grader(course, TIER, cache=cache, here=workers)
+        workers.store = grader.store
+        return graded(grader, texts)
+
+    yield reports
+    shared.close()
+
+
+@pytest.fixture(scope="module")
+def fresh(course: Course, reports: Reports) -> dict[str, str]:
     """Return the reports of the class without a cache."""
     return reports(course, None)
 
@@ -108,7 +104,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @isolated
 def test_a_second_run_traces_nothing_and_gives_the_same_reports(
-    course: Course, cache: Cache, fresh: dict[str, str], asked: list[str]
+    course: Course, reports: Reports, cache: Cache, fresh: dict[str, str], asked: list[str]
 ) -> None:
     assert reports(course, cache) == fresh
     assert set(CLASS.values()) <= set(asked)
@@ -119,7 +115,7 @@ def test_a_second_run_traces_nothing_and_gives_the_same_reports(
 
 @isolated
 def test_equal_programs_are_judged_once_with_any_answers(
-    course: Course, cache: Cache, monkeypatch: pytest.MonkeyPatch
+    course: Course, reports: Reports, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = "\ngather_time = {}\n"
     texts = {
@@ -142,7 +138,7 @@ def test_equal_programs_are_judged_once_with_any_answers(
 
 @isolated
 def test_a_changed_check_is_judged_without_tracing_or_compiling(
-    course: Course, cache: Cache, tmp_path: Path, asked: list[str]
+    course: Course, reports: Reports, cache: Cache, tmp_path: Path, asked: list[str]
 ) -> None:
     reports(course, cache)
     changed = made_up(
@@ -161,7 +157,7 @@ def test_a_changed_check_is_judged_without_tracing_or_compiling(
 @pytest.mark.slow
 @isolated
 def test_a_changed_tolerance_of_numbers_judges_only_the_answers_to_questions(
-    course: Course, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Course, reports: Reports, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {who: CLASS[who] + "\ngather_time = 1.0\n" for who in ("ada", "bo")}
     before = reports(course, cache, texts)
@@ -180,7 +176,12 @@ def test_a_changed_tolerance_of_numbers_judges_only_the_answers_to_questions(
 @pytest.mark.slow
 @isolated
 def test_a_missing_cache_entry_is_traced_or_run_again(
-    course: Course, cache: Cache, fresh: dict[str, str], monkeypatch: pytest.MonkeyPatch, asked: list[str]
+    course: Course,
+    reports: Reports,
+    cache: Cache,
+    fresh: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    asked: list[str],
 ) -> None:
     one = {"ada": CLASS["ada"]}
     reports(course, cache, one)
@@ -200,7 +201,9 @@ def test_a_missing_cache_entry_is_traced_or_run_again(
 
 
 @isolated
-def test_results_that_may_differ_next_time_are_not_cached(course: Course, cache: Cache, asked: list[str]) -> None:
+def test_results_that_may_differ_next_time_are_not_cached(
+    course: Course, reports: Reports, cache: Cache, asked: list[str]
+) -> None:
     texts = {"ada": "import random\n" + RIGHT, "bo": RIGHT + "\nwhile True:\n    pass\n"}
     short = course.config.limits.model_copy(update={"trace_seconds": 2})
     impatient = Course(course.root, course.config.model_copy(update={"limits": short}))
@@ -213,7 +216,7 @@ def test_results_that_may_differ_next_time_are_not_cached(course: Course, cache:
 @pytest.mark.slow
 @isolated
 def test_why_ignores_the_cache_and_bars_a_source_whose_verdict_differs(
-    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
+    course: Course, reports: Reports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
     monkeypatch.setenv(memory.VARIABLE, str(tmp_path / "store"))
     with user_cache() as cache:

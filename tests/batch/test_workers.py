@@ -156,7 +156,7 @@ def test_asks_after_too_many_crashes_are_not_run(workers: Workers) -> None:
     found = findings(workers, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
     assert found[0] == Fault("crashed", "it ended the process: exited with 1")
     assert isinstance(found[-1], Fault) and found[-1].kind == "crashed"
-    assert found[-1].message.startswith("not run, because ")
+    assert found[-1].message.startswith("not tried, because ")
 
 
 def test_a_file_that_ends_the_process_while_loading_fails_every_ask(workers: Workers) -> None:
