@@ -41,7 +41,7 @@ class Children:
 
     Args:
         tracer: the worker that starts the children.
-        asks: all requests to the file. Requests with hidden inputs come last.
+        asks: all requests to the file. Questions come first, and requests with hidden inputs last.
         seconds: seconds that are left for all children: CPU seconds and idle seconds together.
         hung: whether the keeper has ended an earlier child of this submission for a time limit.
         while_asleep: returns a context manager, which is open from the first sleep of a child to the end of this child.
@@ -65,8 +65,8 @@ class Children:
           ends too early, the request gets a fault.
         - If two children end while they load the file, all requests get a fault.
         - Code that reaches a time limit is not tried again. A function over its limit of CPU time gets a fault, and the
-          child continues. If the keeper must end the child for time, no further function of the exercise runs, and a
-          new child answers the rest. If this happens while the file loads, all requests get a fault.
+          child continues. If the keeper must end the child for time, no further function of the exercise runs. If this
+          happens while the file loads, all requests get a fault.
         - After the keeper ended a child for time, later children of the submission may be idle for only IDLE_SECONDS.
         - After MAX_RESTARTS children, or if the time is used up, all requests that are left get the reply GIVEN_UP.
         """
@@ -102,15 +102,18 @@ class Children:
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
         """Record faults for a function that reached its time limit, and for the other functions of its exercise.
 
-        Answers to the exercise's questions get no fault: a new child reads them after it has loaded the file.
+        If an answer to a question hangs, only this answer gets a fault.
         """
         other = replace(
             fault, message=f"not run, because {hung.task} of this exercise{fault.message.removeprefix('it')}"
         )
         for i, ask in enumerate(self._asks):
-            is_answer = isinstance(ask.of, Question) and ask is not hung
-            if i not in self._replies and ask.exercise == hung.exercise and not is_answer:
-                self._replies[i] = Reply(fault if ask.task == hung.task else other)
+            if i in self._replies or ask.exercise != hung.exercise:
+                continue
+            if ask.task == hung.task:
+                self._replies[i] = Reply(fault)
+            elif not isinstance(hung.of, Question):
+                self._replies[i] = Reply(other)
 
     def _request(self, ask: Ask) -> TracerAsk:
         request = ask.for_tracer([])

@@ -109,12 +109,12 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 def sent_to_child(asks: Sequence[Ask]) -> list[Ask]:
     """Return the requests that go to the learner's process. Requests with hidden inputs come last.
 
-    A call with hidden inputs is left out: the learner's program is traced for public inputs, and the grader then runs
-    this program on the hidden inputs.
+    Questions come first, so that a function that hangs or ends the process costs no answer. A call with hidden inputs
+    is left out: the learner's program is traced for public inputs, and the grader then runs this program on the hidden
+    inputs.
     """
-    return sorted(
-        (a for a in asks if not (a.hidden_inputs and isinstance(a.of, Call))), key=lambda ask: ask.hidden_inputs
-    )
+    sent = (a for a in asks if not (a.hidden_inputs and isinstance(a.of, Call)))
+    return sorted(sent, key=lambda ask: (ask.hidden_inputs, not isinstance(ask.of, Question)))
 
 
 # -- programs -----------------------------------------------------------------------------------
