@@ -198,7 +198,9 @@ def test_no_ask_runs_after_a_function_of_the_exercise_that_sleeps(impatient: Wor
 
 @pytest.mark.slow
 def test_an_answer_that_sleeps_costs_no_other_answer_and_no_function(impatient: Workers) -> None:
-    text = f"{SLEEPER}class Lazy(float):\n    __abs__ = __float__ = __repr__ = lambda self: forever()\np = Lazy()\nq = 7\n"
+    text = (
+        f"{SLEEPER}class Lazy(float):\n    __abs__ = __float__ = __repr__ = lambda self: forever()\np = Lazy()\nq = 7\n"
+    )
     lazy, answer, done = findings(impatient, text, question("p"), question("q"), cases("h"))
     assert lazy == Fault("timeout", "it did not finish within 1 s")
     assert (values(answer), values(done)) == ([7], [1])
