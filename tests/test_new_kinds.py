@@ -163,6 +163,15 @@ def test_a_person_picks_items_and_students_see_those(report: Report) -> None:
     assert problems == [] and with_sums(none).pending == 0 and with_sums(none).earned == report.earned
 
 
+def test_items_of_a_rubric_are_worth_their_points_times_the_modules_weight(
+    course: Course, grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(course), "weight", lambda self, name: 3)
+    report = graded(grader, "a1_heat", reference_source(course.exercise("a1_heat"), {}))[0]
+    found, problems = overridden(report, None, [picked(items=["once", "names"])])
+    assert problems == [] and with_sums(found).earned == with_sums(found).points == report.earned + 3
+
+
 @pytest.mark.parametrize(
     ("check", "items", "problem"),
     [

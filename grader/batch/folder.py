@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import astuple
 from pathlib import Path
@@ -39,9 +39,10 @@ from grader.batch.database import FILE, Database, Stored
 from grader.batch.grade import Grader
 from grader.batch.opening import TakenOver, copied, has_database, reading, take_over
 from grader.batch.overrides import Adjustments, as_extensions_are
+from grader.batch.reporting import versions_text
 from grader.batch.written import remove_files, write_files
 from grader.common.files import clear_left_behind, file_name
-from grader.common.result import ExerciseReport, Report, sum_of_points
+from grader.common.result import ExerciseReport, Report, RunNotes, sum_of_points
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -144,9 +145,9 @@ class Folder:
         return as_extensions_are(found.graded, self.course) if found else None
 
     def _others(self, found: Report | None, names: Sequence[str]) -> list[ExerciseReport]:
-        """Return the report's exercises that are not in ``names`` and are still in the course."""
+        """Return the report's exercises that are not in ``names`` and are still in the course, see ``_with_runs``."""
         listed = self.course.module_of if self.course else {}
-        return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
+        return [e for e in _with_runs(found) if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
         """Store a new report, with the exercises that only earlier runs graded. Return the stored report.
@@ -223,8 +224,9 @@ class Folder:
                 f"{self.path} holds the grades of {old.course!r}, not of {graded.course!r}; choose another --out"
             )
         order = list(self.course.module_of)
-        exercises = sorted([*graded.exercises, *others], key=lambda e: order.index(e.exercise))
-        before = [] if old.versions == graded.versions else [_graded_with(old, others)]
+        exercises = sorted([*_with_runs(graded), *others], key=lambda e: order.index(e.exercise))
+        runs = [e.run for e in others if e.run]
+        notes = [*graded.notes, *(note for run in runs for note in run.notes), *_graded_with_others(graded, others)]
         counted = sum(e.points for e in others if not e.extension)
         return graded.model_copy(
             update={
@@ -233,8 +235,8 @@ class Folder:
                 "earned": sum_of_points(e.earned for e in exercises),
                 "pending": sum_of_points(e.pending for e in exercises),
                 "exercises": exercises,
-                "notes": list(dict.fromkeys([*graded.notes, *old.notes, *before])),
-                "unread": list(dict.fromkeys([*graded.unread, *old.unread])),
+                "notes": list(dict.fromkeys(notes)),
+                "unread": list(dict.fromkeys([*graded.unread, *(note for run in runs for note in run.unread)])),
             }
         )
 
@@ -246,12 +248,23 @@ def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
 
 
-def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
-    modules = ", ".join(dict.fromkeys(e.module for e in others))
-    return (
-        f"{modules}: an earlier run graded these exercises, "
-        f"with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
-    )
+def _with_runs(report: Report) -> list[ExerciseReport]:
+    """Return the exercises, each with the notes of its run: in a report of one run, with the notes of the report.
+
+    A later run drops these notes when it grades the exercise again.
+    """
+    run = RunNotes(notes=report.notes, unread=report.unread)
+    return [e if e.run else e.model_copy(update={"run": run}) for e in report.exercises]
+
+
+def _graded_with_others(graded: Report, others: Sequence[ExerciseReport]) -> Iterator[str]:
+    """Yield a note for each set of versions, other than the report's own, that graded exercises in ``others``."""
+    modules: dict[str, dict[str, None]] = {}
+    for e in others:
+        modules.setdefault(e.basis.get("versions", ""), {})[e.module] = None
+    for versions, graded_then in modules.items():
+        if versions not in ("", versions_text(graded.versions)):
+            yield f"{', '.join(graded_then)}: an earlier run graded these exercises, with {versions}"
 
 
 def on_file(folder: Path, student: str) -> Report | None:

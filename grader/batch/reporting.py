@@ -32,7 +32,7 @@ def exercise_report(
     """
     course, source = basis.course, submission.sources.get(name)
     exercise, weight = course.exercise(name), course.weight(name)
-    results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in results]
+    results = [_weighted(result, weight) for result in results]
     earned = sum_of_points(r.earned for r in results)
     return ExerciseReport(
         exercise=name,
@@ -50,6 +50,13 @@ def exercise_report(
         extension=exercise.extension,
         basis={} if public else basis.of(submission, name),
     )
+
+
+def _weighted(result: Result, weight: float) -> Result:
+    """Return the result with all its points multiplied by the module's weight."""
+    rubric = [item.model_copy(update={"points": item.points * weight}) for item in result.rubric]
+    points = {"points": result.points * weight, "earned": result.earned * weight}
+    return result.model_copy(update={**points, "rubric": rubric})
 
 
 def report(
@@ -142,7 +149,7 @@ class Basis:
             # This digest is not shortened: it decides whether a submission keeps its earlier time, and a student could
             # find two files with equal short digests.
             "files": exact_digest(source) if source else "",
-            "versions": ", ".join(f"{package} {version}" for package, version in self.versions.items()),
+            "versions": versions_text(self.versions),
             "isolation": self.isolation,
             **({"backend": self.backend} if self.backend != "cpu" else {}),
         }
@@ -159,6 +166,11 @@ def own_digest() -> str:
     """Return SHA-256 over the code of the package ``grader``. After a change of this code, all cache keys differ."""
     files = sorted(Path(grader.__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
+
+
+def versions_text(versions: Mapping[str, str]) -> str:
+    """Return versions in one line: "jax 0.10.2, numpy 2.4.1"."""
+    return ", ".join(f"{package} {version}" for package, version in versions.items())
 
 
 @cache

@@ -162,6 +162,15 @@ class Evidence(BaseModel):
     step: int | None = None
 
 
+class RunNotes(BaseModel):
+    """Notes of one run on a submission, as in ``Report``."""
+
+    model_config = _FROZEN
+
+    notes: list[str] = []
+    unread: list[str] = []
+
+
 class ExerciseReport(BaseModel):
     """The results of one exercise.
 
@@ -174,6 +183,7 @@ class ExerciseReport(BaseModel):
         basis: digests and versions, by name, of everything that decided the results. After a second grading, the grader
             reports which of them changed.
         by_hand: record of points that a person gave for the whole exercise.
+        run: in a report with exercises of several runs, the notes of the run that graded this exercise.
     """
 
     model_config = _FROZEN
@@ -192,6 +202,7 @@ class ExerciseReport(BaseModel):
     extension: bool = False
     basis: dict[str, str] = {}
     by_hand: ByHand | None = None
+    run: RunNotes | None = Field(default=None, exclude_if=lambda run: run is None)
 
     @property
     def unjudged(self) -> float:
@@ -200,7 +211,8 @@ class ExerciseReport(BaseModel):
 
     def for_student(self) -> ExerciseReport:
         """Return the exercise's report without the parts for staff."""
-        return self.model_copy(update={"results": [r.for_student() for r in self.results], "evidence": [], "basis": {}})
+        results = [r.for_student() for r in self.results]
+        return self.model_copy(update={"results": results, "evidence": [], "basis": {}, "run": None})
 
 
 class Report(BaseModel):

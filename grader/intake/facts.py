@@ -246,7 +246,9 @@ def _stubs_left(tree: ast.Module) -> int | None:
             if not _is_left(node):
                 return None
             left += 1
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(_target(node), ast.Name):
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
+            _target(node), ast.Name | ast.Tuple | ast.List
+        ):
             if not (node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)):
                 return None
             left += 1

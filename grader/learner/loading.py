@@ -28,6 +28,8 @@ class LoadedSource:
     Attributes:
         space: the namespace in which the chunks ran.
         states: for every chunk, the namespace after the chunk ran, and whether a mesh was then set (``jax.set_mesh``).
+            The namespace has copies of lists, dicts and sets, because later chunks may change them.
+        bound: for every chunk, the objects that the names were bound to after the chunk ran.
         faults: errors that stopped chunks, and imports of missing modules (kind ``absent``).
         files: the code of each chunk, by the chunk's name.
     """
@@ -37,6 +39,7 @@ class LoadedSource:
         sys.modules["submission"] = module  # ``dataclasses`` looks up a class's module in sys.modules
         self.space: dict[str, Any] = module.__dict__
         self.states: dict[str, tuple[dict[str, Any], bool]] = {}
+        self.bound: dict[str, dict[str, Any]] = {}
         self.faults: list[LoadFault] = []
         self.files: dict[str, str] = {}
 
@@ -68,10 +71,10 @@ class LoadedSource:
         names, after = list(self.states), ask.get("after")
         if after not in self.states:
             return self.states[names[-1]] if names else None
-        last = self.states[names[-1]][0].get(ask["task"])
+        last = self.bound[names[-1]].get(ask["task"])
         if last is None:
             return self.states[after]
-        return self.states[next(n for n in names[names.index(after) :] if self.states[n][0].get(ask["task"]) is last)]
+        return self.states[next(n for n in names[names.index(after) :] if self.bound[n].get(ask["task"]) is last)]
 
 
 def load(source: SourceCode, seconds: float) -> LoadedSource:
@@ -93,7 +96,8 @@ def load(source: SourceCode, seconds: float) -> LoadedSource:
             except BaseException as error:  # BaseException, to catch SystemExit and KeyboardInterrupt as well
                 loaded.faults.append({**fault_of(error, loaded.files, seconds), "chunk": name})
             last = name == source["chunks"][-1][0]
-            loaded.states[name] = dict(loaded.space) if last else as_they_are(loaded.space), mesh_is_set()
+            loaded.bound[name] = dict(loaded.space)
+            loaded.states[name] = loaded.bound[name] if last else as_they_are(loaded.space), mesh_is_set()
     return loaded
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -209,14 +210,33 @@ def test_a_dry_run_reads_the_stored_reports(tmp_path: Path) -> None:
         assert [r.student for r in folder.database.reports()] == ["ada"]
 
 
+def run_of(course: Course, name: str, version: str, notes: Sequence[str] = (), unread: Sequence[str] = ()) -> Report:
+    """Return the report of a run that graded only the exercise ``name``, with this version of JAX."""
+    report = part_of("ada", course, name)
+    part = report.exercises[0].model_copy(update={"basis": {"versions": f"jax {version}"}})
+    update = {"exercises": [part], "versions": {"jax": version}, "notes": [*notes], "unread": [*unread]}
+    return report.model_copy(update=update)
+
+
 def test_notes_of_an_earlier_run_are_kept(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path / "out", two) as folder:
-        counted(
-            folder, part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}, "unread": ["y.rar"]})
-        )
-        whole = folder.keep(part_of("ada", two, "x1_gather").model_copy(update={"versions": {"jax": "0.2"}}))
+        counted(folder, run_of(two, "y1_more", "0.1", unread=["y.rar"]))
+        whole = folder.keep(run_of(two, "x1_gather", "0.2"))
     assert whole.unread == ["y.rar"]
     assert whole.notes == ["02_more: an earlier run graded these exercises, with jax 0.1"]
+
+
+def test_a_later_run_drops_the_notes_of_an_exercise_that_it_grades_again(tmp_path: Path, two: Course) -> None:
+    with Folder(tmp_path / "out", two) as folder:
+        counted(folder, run_of(two, "y1_more", "0.1", ["y.py is not graded"], ["y.rar"]))
+        counted(folder, run_of(two, "x1_gather", "0.2", ["x.py is not graded"]))
+        (merged,) = folder.database.reports()
+        again = folder.keep(run_of(two, "y1_more", "0.3"))
+        counted(folder, again)
+        (stored,) = folder.database.reports()
+    assert merged.notes[:2] == ["x.py is not graded", "y.py is not graded"] and merged.unread == ["y.rar"]
+    assert again.notes == ["x.py is not graded", "01_gather: an earlier run graded these exercises, with jax 0.2"]
+    assert again.unread == [] and stored.notes == again.notes
 
 
 def test_students_who_handed_in_a_module_are_counted(two: Course) -> None:

@@ -87,6 +87,15 @@ def test_an_edited_copy_takes_precedence_over_a_stub_of_any_edition(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    "answers", ["scatter_time, bytes_ = 3, 4", "[scatter_time, bytes_] = 3, 4", "scatter_time = b = 3"]
+)
+def test_answers_assigned_together_are_written(answers: str):
+    assert nothing_written(source(OLD_STUB)) and not nothing_written(
+        source(OLD_STUB.replace("scatter_time = None", answers))
+    )
+
+
+@pytest.mark.parametrize(
     ("line", "written"),
     [
         ("scatter_time = None", False),

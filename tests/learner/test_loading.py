@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from grader.learner.answering import answer
 from grader.learner.loading import as_they_are, load
 from grader.wire.messages import FunctionAsk
@@ -75,6 +77,24 @@ def test_a_state_is_that_after_a_chunk_or_the_last_definition(devices: int) -> N
     assert value("g", "cell 2") == 2 and value("g", "cell 3") == 3
     assert value("g", None) == "g is not defined"
     assert value("f", "cell 1") == 30
+
+
+@pytest.mark.parametrize(
+    ("last", "want"),
+    [
+        ("answer.append(3)", [1]),
+        ("answer += [3]", [1]),
+        ("scratch = 0", [1]),
+        ("answer = [2]", [2]),
+        ("answer = [2]\n\ncheck", [2]),
+    ],
+)
+def test_a_list_is_read_as_it_was_after_its_check_cell_or_its_last_definition(last: str, want: list[int]) -> None:
+    cells = ["answer = [1]", "check = 0", *last.split("\n\n"), "answer.append(4)"]
+    program = load({"name": "a", "chunks": [[f"cell {i}", c] for i, c in enumerate(cells, 1)]}, 20)
+    ask: FunctionAsk = {"kind": "function", "task": "answer", "cases": [], "after": "cell 2"}
+    state = program.state_for(ask)
+    assert state is not None and state[0]["answer"] == want
 
 
 def test_a_state_is_kept_with_any_values() -> None:
