@@ -11,7 +11,7 @@ import builtins
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -58,6 +58,11 @@ class Reply:
     body: Mapping[str, Any] = field(default_factory=dict)
     program: bytes | None = None
 
+    @property
+    def lasting(self) -> bool:
+        """True if a new run would give an equal reply."""
+        return lasting(self.fault, _error_kinds(self.body))
+
     @cached_property
     def text(self) -> str:
         """The reply as JSON, with a digest in place of the program."""
@@ -98,7 +103,7 @@ class Replies:
     @property
     def lasting(self) -> bool:
         """True if a new run would give equal replies. For example, a fault of the machine may not repeat."""
-        return not self.notes and all(lasting(reply.fault) for reply in self.each)
+        return not self.notes and all(reply.lasting for reply in self.each)
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
         return Reply(fault_of(fault))
     if isinstance(ask.of, Call):
         return Reply(program=blobs[0]) if blobs else Reply(OTHER_KIND)
-    reply = Reply(body=body)
+    reply = Reply(body={key: body[key] for key in ("values", "raw") if key in body})
     try:
         return reply if reply.text else Reply(OTHER_KIND)
     # ``reply.text`` raises these errors, for example RecursionError if the answer is nested too deeply for JSON.
@@ -144,13 +149,31 @@ def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
         return Finding(fault=OTHER_KIND)
 
 
-def lasting(fault: Fault | None) -> bool:
-    """Return True if there is no fault, or if the fault would repeat in every run."""
-    if fault is None:
-        return True
-    of_machine = getattr(builtins, fault.type, None)
-    chance = isinstance(of_machine, type) and issubclass(of_machine, OSError | MemoryError | RecursionError)
-    return fault.kind in LASTING and not chance and not fault.type.endswith("RuntimeError")
+def lasting(fault: Fault | None, kinds: Iterable[str] = ()) -> bool:
+    """Return True if the fault, and errors in cases of a plain function, would repeat in every run.
+
+    Args:
+        fault: the fault; None if there is none.
+        kinds: the names of the errors' classes and of their base classes.
+    """
+    return (fault is None or (fault.kind in LASTING and not _of_machine(fault.type))) and not any(
+        map(_of_machine, kinds)
+    )
+
+
+def _of_machine(error: str) -> bool:
+    """Return True if this kind of error may come from the machine: from its memory, operating system or XLA."""
+    found = getattr(builtins, error, None)
+    errors = OSError | MemoryError | RecursionError
+    return error.endswith("RuntimeError") or (isinstance(found, type) and issubclass(found, errors))
+
+
+def _error_kinds(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the kinds of errors in a reply from a plain function. The reply is untrusted."""
+    values = body.get("values")
+    for value in values if isinstance(values, list) else ():
+        kinds = value.get("kinds") if isinstance(value, dict) else None
+        yield from (kind for kind in kinds if isinstance(kind, str)) if isinstance(kinds, list) else ()
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:

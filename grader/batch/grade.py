@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import Lock
 
 from grader.batch.backends import Beside, Compiler, Devices
 from grader.batch.remembering import CHECKED, Keys, Store, surroundings
@@ -51,6 +52,7 @@ class Grader:
         self.judge = Judge(course, self.references)
         self.basis = Basis(course, self.versions, tier, self.backend)
         self._plans: dict[tuple[str, bool], list[Ask]] = {}
+        self._planning = Lock()
 
     # one submission
 
@@ -112,10 +114,11 @@ class Grader:
         Args:
             public: True to leave out requests with data that learners do not have.
         """
-        if (name, public) not in self._plans:
-            seed = f"{self.course.config.seed}/hidden"
-            self._plans[name, public] = plan(self.course.exercise(name), public=public, seed=seed)
-        return self._plans[name, public]
+        with self._planning:
+            if (name, public) not in self._plans:
+                seed = f"{self.course.config.seed}/hidden"
+                self._plans[name, public] = plan(self.course.exercise(name), public=public, seed=seed)
+            return self._plans[name, public]
 
     # inputs of reports
 

@@ -77,7 +77,9 @@ class Judge:
         """Return True if a new run of the submission and of the misconceptions would give equal results."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
         poisons = [f.observation.poison for f in findings if f.observation]
-        return all(lasting(f.fault) for f in findings) and all(p.lasting for p in poisons if isinstance(p, Poisoned))
+        return all(p.lasting for p in poisons if isinstance(p, Poisoned)) and all(
+            lasting(f.fault, (kind for outcome in f.outcomes for kind in outcome.kinds)) for f in findings
+        )
 
 
 def judge_answers(

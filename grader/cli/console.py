@@ -128,8 +128,9 @@ def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
     """Return the exit code of a command. Wrong answers give 1 only in a learner's own work (``student``)."""
-    results = [r for one in reports for e in one.exercises for r in e.results]
-    if any(r.waits and r.status == "broken" for r in results):
+    exercises = [e for one in reports for e in one.exercises]
+    if any(r.status == "broken" for e in exercises for r in e.waiting):
         return BROKEN
+    results = [r for e in exercises for r in e.results]
     failed = any(r.status == "failed" or (r.status == "blocked" and r.kind == "check") for r in results)
     return FAILED if student and failed else 0

@@ -205,9 +205,14 @@ class ExerciseReport(BaseModel):
     run: RunNotes | None = Field(default=None, exclude_if=lambda run: run is None)
 
     @property
+    def waiting(self) -> list[Result]:
+        """The results without final points: none if a person gave points for the whole exercise."""
+        return [] if self.by_hand else [r for r in self.results if r.waits]
+
+    @property
     def unjudged(self) -> float:
         """Points that could not be judged for lack of devices."""
-        return sum_of_points(r.points for r in self.results if r.unjudged and r.waits)
+        return sum_of_points(r.points for r in self.waiting if r.unjudged)
 
     def for_student(self) -> ExerciseReport:
         """Return the exercise's report without the parts for staff."""

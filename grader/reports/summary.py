@@ -110,7 +110,7 @@ def _to_be_read(report: Report) -> str:
 
 
 def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
-    return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
+    return [(e, r) for e in report.exercises for r in e.waiting]
 
 
 def _not_found(report: Report) -> str:
@@ -156,8 +156,8 @@ def broken_results(report: Report) -> list[BrokenResult]:
             reason=result.reason,
         )
         for exercise in report.exercises
-        for result in exercise.results
-        if result.waits and not result.unjudged and exercise.by_hand is None
+        for result in exercise.waiting
+        if not result.unjudged
     ]
 
 

@@ -9,6 +9,9 @@ import pytest
 from rich.console import Console
 
 from grader.cli import console
+from grader.common.result import ByHand
+from grader.reports.summary import broken_results
+from tests.reports.example_reports import exercise, make_report, result
 
 
 def terminal(wide: int = 100) -> Console:
@@ -79,3 +82,12 @@ def test_a_slow_submission_is_shown_with_its_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(console, "err", log)
     console.tell_slow("sleeper", 40.2)
     assert shown(log) == "grading: sleeper: 40 s so far\n"
+
+
+def test_only_results_without_final_points_give_the_exit_code_of_a_broken_check() -> None:
+    broken = exercise([result("value", "broken", earned=0)])
+    by_bob = ByHand(by="Bob", reason="read", graded=0, was=0)
+    assert console.exit_code([make_report(broken)]) == console.BROKEN
+    whole = make_report(broken.model_copy(update={"by_hand": by_bob}))
+    assert console.exit_code([whole]) == 0 and whole.unjudged == 0
+    assert broken_results(make_report(broken)) and not broken_results(whole)
