@@ -33,41 +33,41 @@ MOST_REMEMBERED = 2000
 
 
 Step = Callable[[str], None]
+Bar = Callable[[int, str], contextlib.AbstractContextManager[Step]]
+"""Takes the number of items and a label, shows a progress bar, and yields a function to call after each item."""
 
 
 def no_word(_: object) -> None:
     """Do nothing. Functions that report each step call this function by default."""
 
 
+def no_bar(number: int, label: str) -> contextlib.AbstractContextManager[Step]:
+    """Show no progress bar."""
+    return contextlib.nullcontext(no_word)
+
+
 class CanaryFailed(CourseError):
     """A reference solution does not get full marks on this machine. The message says why and what to do."""
 
 
-def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Return the exercises in ``names`` whose solutions did not yet get full marks on this machine.
-
-    If other machines grade the submissions, return [], because those machines also grade the solutions.
-    """
-    if grader.proves_itself:
-        return []
-    known = remembered()
-    return [name for name in names if key_of(grader, name) not in known]
-
-
-def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
+def prove(grader: Grader, names: Iterable[str], bar: Bar = no_bar) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
     If only the checks of an exercise changed since its solution got full marks (``run_key``), the cache may give the
-    solution's answers. All other solutions are traced and run anew. ``step`` is called with the name of each finished
-    exercise.
+    solution's answers. All other solutions are traced and run anew. ``bar`` shows a progress bar.
+
+    If other machines grade the submissions, do nothing, because those machines also grade the solutions.
 
     Raises CanaryFailed if a solution does not get full marks.
     """
-    left = unproved(grader, names)
-    if not left:
+    known = remembered()
+    left = [name for name in names if key_of(grader, name) not in known]
+    if grader.proves_itself or not left:
         return
-    known, runs = remembered(), {name: run_key(grader, name) for name in left}
-    if problem := examine(grader, left, step, [name for name, key in runs.items() if key in known]):
+    runs = {name: run_key(grader, name) for name in left}
+    with bar(len(left), "grading the course's solutions first") as step:
+        problem = examine(grader, left, step, [name for name, key in runs.items() if key in known])
+    if problem:
         raise CanaryFailed(problem)
     new = [*(key_of(grader, name) for name in left), *runs.values()]
     remember([*dict.fromkeys([*remembered(), *new])])

@@ -26,15 +26,13 @@ from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
-from grader.wire.limits import IDLE_SECONDS, MAX_TEXT
+from grader.wire.limits import IDLE_SECONDS, MAX_KEY, MAX_PARTS, MAX_TEXT
 from grader.wire.messages import DISK, FLOOD, GARBAGE, IDLE, KILLED, SILENT, THREADS, TIMEOUT, WORKER_ENDED
 from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-# Limits of the JSON of an answer with parts: its nesting levels, the entries of one list or object, and the characters
-# of a key. A dict in the answer takes three levels of JSON.
-MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200
+MAX_DEPTH = 16  # Nesting levels of the JSON of an answer with parts. A dict in the answer takes three levels.
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
 # Errors that Python can raise while the grader reads an answer of the wrong form.
 UNREADABLE = (
@@ -259,7 +257,7 @@ def _plain_raw(raw: Any) -> Any:
 def _composed_raw(raw: Any, depth: int = 0) -> Any:
     """Return an answer that may have parts, with its texts cut. Raises BadFrame for too many parts or levels."""
     parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
-    if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
+    if depth > MAX_DEPTH or len(parts) > MAX_PARTS:
         raise BadFrame("the returned value has too many parts or levels")
     if isinstance(raw, dict):
         return {str(key)[:MAX_KEY]: _composed_raw(part, depth + 1) for key, part in raw.items()}

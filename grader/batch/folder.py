@@ -27,7 +27,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import astuple
 from pathlib import Path
 from types import MappingProxyType
@@ -225,8 +225,6 @@ class Folder:
             )
         order = list(self.course.module_of)
         exercises = sorted([*_with_runs(graded), *others], key=lambda e: order.index(e.exercise))
-        runs = [e.run for e in others if e.run]
-        notes = [*graded.notes, *(note for run in runs for note in run.notes), *_graded_with_others(graded, others)]
         counted = sum(e.points for e in others if not e.extension)
         return graded.model_copy(
             update={
@@ -235,8 +233,7 @@ class Folder:
                 "earned": sum_of_points(e.earned for e in exercises),
                 "pending": sum_of_points(e.pending for e in exercises),
                 "exercises": exercises,
-                "notes": list(dict.fromkeys(notes)),
-                "unread": list(dict.fromkeys([*graded.unread, *(note for run in runs for note in run.unread)])),
+                **_notes_of_all_runs(graded, others),
             }
         )
 
@@ -257,6 +254,13 @@ def _with_runs(report: Report) -> list[ExerciseReport]:
     return [e if e.run else e.model_copy(update={"run": run}) for e in report.exercises]
 
 
+def _notes_of_all_runs(graded: Report, others: Sequence[ExerciseReport]) -> dict[str, list[str]]:
+    runs = [e.run for e in others if e.run]
+    notes = [*graded.notes, *(note for run in runs for note in run.notes), *_graded_with_others(graded, others)]
+    unread = [*graded.unread, *(note for run in runs for note in run.unread)]
+    return {"notes": list(dict.fromkeys(notes)), "unread": list(dict.fromkeys(unread))}
+
+
 def _graded_with_others(graded: Report, others: Sequence[ExerciseReport]) -> Iterator[str]:
     """Yield a note for each set of versions, other than the report's own, that graded exercises in ``others``."""
     modules: dict[str, dict[str, None]] = {}
@@ -274,12 +278,8 @@ def on_file(folder: Path, student: str) -> Report | None:
     return found.graded if found else None
 
 
-Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
-"""Takes the number of items and a label, shows a progress bar, and yields a function to call after each item."""
-
-
 def grade_batch(
-    grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
+    grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: canary.Bar,
     say_graded: Callable[[Report], None] = canary.no_word,
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
     """Grade every submission that has no current report. Return (students with a report, errors by student).
@@ -304,10 +304,8 @@ def grade_batch(
             left.append(student)
         else:
             graded.add(student)
-    unproved = canary.unproved(grader, names) if left else []
-    if unproved:
-        with bar(len(unproved), "grading the course's solutions first") as step:
-            canary.prove(grader, unproved, step)
+    if left:
+        canary.prove(grader, names, bar)
     with bar(len(left), "grading") as advance:
 
         def done(student: str, result: Report | Exception) -> None:

@@ -5,7 +5,7 @@
 | ``TRACES`` | a source (a learner's file or notebook) and all requests | the source's replies and CPU seconds |
 | ``RUNS`` | a program, a request and its inputs | the runner's answer |
 | ``POISON`` | a run and a kind of operation | which operations of this kind matter, see ``Matters`` |
-| ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |
+| ``CHECKED`` | an exercise, and all replies to its calls and cases | the results of its checks |
 
 ``Keys`` makes the keys. A key is SHA-256 over everything that the value depends on: the column "key" of the table, the
 grader's code, all versions, the machine, the isolation and the limits.

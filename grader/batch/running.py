@@ -1,7 +1,7 @@
 """Trace a submission's source (a file or notebook), and turn its replies into findings (see ``judging.seen``).
 
-To trace a source, the grader sends all requests to it, and reads all replies. LEARNER PYTHON RUNS IN A CONFINED CHILD,
-never in this process.
+To trace a source, the grader sends all requests to it, and reads all replies. LEARNER PYTHON RUNS IN A CONFINED CHILD.
+Only in a learner's own notebook, it runs in the notebook's process (``InProcess`` in ``batch/in_process.py``).
 
 A sandboxed process that runs no Python code of learners runs the programs and evaluates formulas. If two such processes
 die while they run a learner's program, a new process runs a test program of the grader. If the test program fails too,

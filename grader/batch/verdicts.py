@@ -92,7 +92,7 @@ def judge_answers(
     found = {id(a.ask.of): a.finding for a in answered}
     results = []
     for question in exercise.questions.values():
-        finding = found[id(question)]
+        finding = found[id(question)] if source else Finding()  # without a file, nothing is answered yet
         if isinstance(question.answer, Code):
             code = written_code(source, question.answer.task) if source else ""
             finding = Finding(outcomes=[Outcome(value=code[:MAX_TEXT])])
@@ -107,10 +107,9 @@ def _judged_answer(course: Course, exercise: Exercise, question: Question, findi
         result = answers.judge_answer(question, params, exercise.misconceptions.values(), raw)
     else:
         result = answers.read_back(question, params, raw)
-    # A missing file holds no answer, and the result says so already.
-    if fault is None or fault.kind == "missing" or result.status == "broken":
+    if fault is None or result.status == "broken":
         return result
-    status = "broken" if fault.kind == "broken" else result.status
+    status = "broken" if fault.kind == "broken" else "failed"
     return result.model_copy(update={"status": status, "reason": fault.message})
 
 

@@ -92,7 +92,6 @@ class RunOutcome:
 
 def grade_class(course: Course, options: GradeOptions) -> int:
     """Grade all submissions, write the reports to the folder in the options, and return the exit code."""
-    assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
         # If the reports were in the folder of submissions, the next run would grade them as submissions.

@@ -61,7 +61,7 @@ class GradeOptions:
     """
 
     paths: tuple[Path, ...]
-    to: Path | None = None
+    to: Path
     jobs: int | None = None
     only: tuple[str, ...] = ()
     isolation: str = "auto"
@@ -81,8 +81,6 @@ class GradeOptions:
             self.elsewhere.refuse(self.jobs, beside=self.beside != SIMULATED)
         if self.quiet and (self.verbose or self.as_json):
             raise CourseError(f"--quiet and {'--verbose' if self.verbose else '--json'} exclude each other; pass one")
-        if self.to is None:
-            raise CourseError("pass --out FOLDER, the folder to write the reports to")
 
 
 def grade(
@@ -105,6 +103,8 @@ def grade(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="print a line for each graded submission")] = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Write a report for each student, grades.csv and a class page."""
+    if to is None:
+        raise CourseError("pass --out FOLDER, the folder to write the reports to")
     options = GradeOptions(
         paths=tuple(paths),
         to=to,
@@ -131,7 +131,7 @@ def carry_out(options: GradeOptions) -> int:
     found = solved_course_at(options.course, options.paths)
     # A wrong name raises CourseError here, before submissions are read.
     found.select([*options.only])
-    if options.to is not None and options.elsewhere is None and not has_reports(options.to):
+    if options.elsewhere is None and not has_reports(options.to):
         begin_workers(found, best_tier(options.isolation))
     from grader.cli.grading import grade_class
 

@@ -251,8 +251,8 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: True if the task's program was traced, and the fault came later: in a run, in a compilation for a chip, or
-            in a comparison of programs.
+        ran: True if the runner admitted the task's program, and the fault came later: a run that died or hung, a
+            compilation for a chip, or a comparison of programs.
     """
 
     kind: str

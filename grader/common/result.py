@@ -90,7 +90,8 @@ class Result(BaseModel):
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
         where: the device, array index or source line where the check failed.
-        expected, actual: values as JSON. Only the staff may see ``expected`` of hidden checks and of questions.
+        expected, actual: values as JSON. Reports for students lack ``expected`` of hidden checks and of questions,
+            but ``reason`` may name a right value for inputs from the public seed.
         unit: the unit of the numbers in ``expected`` and ``actual``, such as "B"; else empty.
         staff: text that only staff may read. Empty if the check fails only on hidden inputs.
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").

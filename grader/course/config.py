@@ -28,7 +28,7 @@ class CourseError(Mistake):
 class Strict(BaseModel):
     """A part of a YAML file. Unknown fields are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Module(Strict):

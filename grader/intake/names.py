@@ -121,7 +121,7 @@ class Signatures:
         login: a function from a name in another system, such as Canvas, to the student's name.
         on_roster: returns whether the roster has a login, id or e-mail address. The roster may have the students Bak
             and nguyen_v2, although "bak" and "_v2" also mark versions.
-        in_class: returns whether a student is on the roster or has a report.
+        in_class: returns whether a student is on the roster, or has a report or case from earlier runs.
     """
 
     exercises: Mapping[str, str]

@@ -16,8 +16,8 @@ exercise, these rules decide, in this order:
 - The shallowest, then the shortest, then the alphabetically first path is preferred.
 
 Names do not show which of two zips a student handed in last. So ``read`` raises Unreadable if two zips have different
-answers to an exercise, and neither zip is called old or final. If a file outside zips is preferred to both, ``read``
-uses this file.
+answers to an exercise, unless only one of them is called old, or only one is called final. If a file outside zips is
+preferred to both, ``read`` uses this file.
 
 A note names each changed file that was not used, and the file that was used.
 """

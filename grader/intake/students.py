@@ -70,7 +70,7 @@ def find_submissions(
         parsers: parsers of archives; the default parsers run in this process.
         on_roster: returns whether a student is on the roster. Names on the roster are students' names, even if they are
             numbers, or words for versions such as "bak".
-        in_class: returns whether a student is on the roster or has a report.
+        in_class: returns whether a student is on the roster, or has a report or case from earlier runs.
 
     Raises:
         NothingToGrade: a path does not exist, or the paths hold no submission and no case.

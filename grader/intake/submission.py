@@ -52,8 +52,8 @@ class Source:
 
     Attributes:
         name: the path relative to the submission.
-        ends: pairs (exercise, name of a chunk). The grader checks the exercise with the definitions that exist after
-            this chunk, even if later chunks change them.
+        ends: pairs (exercise, name of a chunk). The grader reads a function or answer of the exercise as it was after
+            this chunk, or after the last later chunk that defines it again.
     """
 
     name: str

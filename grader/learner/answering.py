@@ -20,6 +20,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 
 from grader.learner import looks
@@ -27,15 +28,14 @@ from grader.learner.faults import fault_of, words
 from grader.learner.loading import LoadedSource
 from grader.learner.surroundings import mesh_contexts_left, mesh_is_set, time_limit
 from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode, is_spec
-from grader.wire.limits import MAX_TEXT
+from grader.wire.limits import MAX_KEY, MAX_PARTS, MAX_TEXT
 from grader.wire.meshes import make_mesh
 from grader.wire.messages import Argument, CallAsk, CaseOutcome, ChildMessage, FaultData, TracerAsk
 from grader.wire.text import closest, describe_load
 from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
 
 Message = tuple[ChildMessage, list[bytes]]
-MAX_COMPOSED, MAX_ENTRIES = 4, 64
-"""Limits on the nesting levels of a composed answer, and on the entries of one part."""
+MAX_COMPOSED = 4  # nesting levels of an answer with parts
 
 
 def answer(ask: TracerAsk, loaded: LoadedSource, seconds: float) -> Message:
@@ -57,11 +57,11 @@ def answer(ask: TracerAsk, loaded: LoadedSource, seconds: float) -> Message:
     is_set = mesh_is_set() if state is None else state[1]
     try:
         with time_limit(seconds), mesh_contexts_left(), loaded.imports():
-            if ask["kind"] == "number":
-                return {"raw": raw_answer(loaded.space.get(ask["task"]))}, []
-            if ask["kind"] == "answer":
-                return {"raw": composed_answer(loaded.space.get(ask["task"]))}, []
             task = loaded.space.get(ask["task"])
+            if ask["kind"] in ("number", "answer"):
+                if ask["task"] not in loaded.space and (stopped := stopped_before(ask["task"], loaded)):
+                    return {"fault": stopped}, []
+                return {"raw": raw_answer(task) if ask["kind"] == "number" else composed_answer(task)}, []
             if not callable(task):
                 return {"fault": missing(ask["task"], task, loaded)}, []
             if ask["kind"] == "function":
@@ -90,17 +90,24 @@ def missing(name: str, found: Any, loaded: LoadedSource) -> FaultData:
 
     ``found`` is the learner's object of this name, which is not a function; None if there is none.
     """
+    if found is None and (stopped := stopped_before(name, loaded)):
+        return stopped
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
-    elif stopped := next(
-        (f for f in loaded.faults if f["kind"] != "absent" and name in loaded.files[f["chunk"]]), None
-    ):
-        text = f"{name} is not defined: {describe_load(stopped)}"
     else:
         defined = [n for n, thing in loaded.space.items() if callable(thing) and not n.startswith("_")]
         meant = closest(name, defined, 0.8)
         text = f"{name} is not defined" + (f"; if you named it {meant}, rename it to {name}" if meant else "")
     return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
+
+
+def stopped_before(name: str, loaded: LoadedSource) -> FaultData | None:
+    """Return the fault for a missing function or answer if an error stopped the chunk that names it; else None."""
+    for fault in loaded.faults:
+        if fault["kind"] != "absent" and name in loaded.files[fault["chunk"]]:
+            text = f"{name} is not defined: {describe_load(fault)}"
+            return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
+    return None
 
 
 # -- programs ---------------------------------------------------------------------------------
@@ -191,19 +198,21 @@ def raw_answer(value: Any) -> Any:
     A pint quantity becomes ``{"magnitude", "units"}``. An object of an unknown type becomes ``{"type": type's name}``.
     """
     if hasattr(value, "magnitude") and hasattr(value, "units"):
-        return {"magnitude": float(value.magnitude), "units": str(value.units)}
+        return {"magnitude": float(value.magnitude), "units": str(value.units)[:200]}
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Fraction | Decimal):
         return raw_answer(decode(encode(value)))
+    if isinstance(value, np.floating):
+        return raw_answer(float(value))  # ``np.longdouble.item`` returns a longdouble
     if isinstance(value, int):
         return int(value) if value.bit_length() <= 1 << 12 else "inf"
     if isinstance(value, float):
         return float(value) if value == value and abs(value) != float("inf") else str(float(value))
     if isinstance(value, str):
         return str(value)[:200]
-    if hasattr(value, "item"):
-        return raw_answer(value.item())
+    if hasattr(value, "item") and type(inner := value.item()) is not type(value):
+        return raw_answer(inner)
     return {"type": type(value).__name__}
 
 
@@ -220,10 +229,10 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
     if is_spec(value):
         return _spec_answer(value, depth + 1)
     if isinstance(value, dict):
-        pairs = list(value.items())[:MAX_ENTRIES]
-        return {"dict": [[str(key)[:200], composed_answer(inner, depth + 1)] for key, inner in pairs]}
+        pairs = list(value.items())[:MAX_PARTS]
+        return {"dict": [[str(key)[:MAX_KEY], composed_answer(inner, depth + 1)] for key, inner in pairs]}
     if isinstance(value, list | tuple):
-        return [composed_answer(inner, depth + 1) for inner in value[:MAX_ENTRIES]]
+        return [composed_answer(inner, depth + 1) for inner in value[:MAX_PARTS]]
     if hasattr(value, "tolist") and getattr(value, "ndim", 0):
         return composed_answer(value.tolist(), depth + 1)
     return str(value)[:MAX_TEXT] if isinstance(value, str) else raw_answer(value)

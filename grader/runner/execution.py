@@ -68,7 +68,7 @@ class Steps:
 # of all exercises needs half of MAX_REPLIES.
 MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
-MAX_READ = 64
+MAX_PROGRAMS = 64
 
 Message = tuple[RunnerAnswer, list[bytes]]
 P = ParamSpec("P")
@@ -89,7 +89,7 @@ class Read:
 
 _executed: LRUCache[Message] = LRUCache(MAX_REPLIES, size_of)
 _compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
-_read: LRUCache[Read] = LRUCache(MAX_READ, lambda _: 1)  # one program is often executed with several sets of inputs
+_read: LRUCache[Read] = LRUCache(MAX_PROGRAMS, lambda _: 1)  # one program is often executed with several sets of inputs
 
 
 def with_faults(run: Callable[P, Message]) -> Callable[P, Message]:

@@ -10,7 +10,7 @@ MIB = 1 << 20
 # Limits of submissions. Files over a limit are left out, and the report names the files.
 MAX_FILE = 5 * MIB  # Bytes of code in one file.
 MAX_NOTEBOOK = 64 * MIB  # Bytes of one notebook, including its outputs, which the grader skips.
-MAX_TOTAL = 20 * MIB  # Bytes of all code in one submission.
+MAX_TOTAL = 20 * MIB  # Characters of all code in one submission.
 # Bytes of all files in one submission, including outputs. This is also the limit for the bytes of all its .zip files.
 MAX_READ = 128 * MIB
 MAX_FILES = 500  # Number of .py files and notebooks in one submission.
@@ -41,6 +41,8 @@ ASLEEP_SECONDS = 0.5  # If a child is idle this long and sends no frame, other s
 LOOK_SECONDS = 0.1  # Time between two checks of the child's folder and threads.
 MAX_ANSWER = 16 * MIB  # Bytes of all frames of one child.
 MAX_TEXT = 4000  # Characters of an answer that is text.
+MAX_PARTS = 64  # Entries of one list or dict in an answer.
+MAX_KEY = 200  # Characters of a key of a dict in an answer.
 MAX_ANSWER_HEADER = 2 * MIB  # Bytes in the header of one frame.
 MAX_STRAY = 1000  # Number of frames that the grader did not ask for.
 MAX_SCRATCH = 64 * MIB  # Bytes in the one folder that the child may write to.

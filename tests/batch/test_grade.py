@@ -19,6 +19,7 @@ from grader.course.loading import Course, load_course
 from grader.course.reference import answers
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.judge import WRONG_ON_HIDDEN
+from grader.reports.wording import checked_text, first_failure, is_begun
 from grader.sandbox.tiers import available
 from tests.made_up import COURSE, made_up
 
@@ -109,6 +110,24 @@ def test_an_answer_in_a_file_that_ends_the_process_gets_this_reason(grader: Grad
     reason = "the loading of your file ended the process: exited with 5"
     assert results(report)["gather_time"].reason == reason
     assert results(report)["value"].reason.endswith(reason)
+
+
+def test_a_learners_release_fails_an_answer_that_it_cannot_get(grader: Grader, tmp_path: Path) -> None:
+    """A learner's release judges no answers. It still says which answers cannot be read, and that the work is begun."""
+    build(made_up(tmp_path))
+    own = with_workers_of(grader, load_course(tmp_path / "exercises" / "course.yaml"))
+    ends = own.grade(submitted(f"{RIGHT}\ngather_time = 3\nimport os\nos._exit(5)\n"), [NAME], public=True)
+    stops = own.grade(submitted(f"{RIGHT}\n1 / 0\ngather_time = 3\n"), [NAME], public=True)
+    untouched = own.grade(submitted(None), [NAME], public=True)
+    for report, reason in (
+        (ends, "the loading of your file ended the process: exited with 5"),
+        (stops, f"gather_time is not defined: {NAME}.py stopped at line 7: ZeroDivisionError: division by zero"),
+    ):
+        answer = results(report)["gather_time"]
+        assert (answer.status, answer.reason) == ("failed", reason)
+        assert is_begun(report.exercises[0]) and first_failure(report.exercises[0]) is not None
+        assert checked_text(report.exercises[0].results).endswith("1 answer cannot be right")
+    assert results(untouched)["gather_time"].reason == "not answered yet"
 
 
 def test_a_public_report_leaves_out_hidden_checks(grader: Grader) -> None:

@@ -255,6 +255,9 @@ def test_an_unwritten_function_is_missing_not_wrong(traced: Callable[..., Any]) 
         ("q = True", True),
         ("import numpy as np\nq = np.float32(2.5)", 2.5),
         ("import numpy as np\nq = np.array(3)", 3),
+        ("import numpy as np\nq = np.longdouble(2.5)", 2.5),
+        ("import numpy as np\nq = np.array(np.longdouble('inf'))", "inf"),
+        ("import numpy as np\nq = np.clongdouble(2)", {"type": "clongdouble"}),
         ("import jax.numpy as jnp\nq = jnp.float32(2.5)", 2.5),
         ("import pint\nq = pint.UnitRegistry()('3 ms')", {"magnitude": 3.0, "units": "millisecond"}),
         ("q = 2**70", 2**70),
@@ -305,8 +308,18 @@ def test_a_composed_answer_comes_as_plain_json(text: str, raw: Any) -> None:
     assert json.loads(json.dumps(reply)) == reply
 
 
-def test_a_list_that_contains_itself_is_refused_as_an_answer() -> None:
-    text = "class Q:\n    def item(self): return self\nq = Q()\n"
+def test_an_answer_that_an_error_kept_from_being_assigned_has_this_reason() -> None:
+    chunks = [["cell 1", "p = 1\nq = 1 / 0\n"], ["cell 2", "r = 2\n"]]
+    program = load({"name": "a", "chunks": chunks}, 20)
+    stopped = "q is not defined: cell 1 stopped at line 2: ZeroDivisionError: division by zero"
+    for kind in ("number", "answer"):
+        got = {name: answer({"kind": kind, "task": name}, program, 20)[0] for name in "pqrs"}  # type: ignore[arg-type]
+        assert got["p"] == {"raw": 1} and got["r"] == {"raw": 2} and got["s"] == {"raw": None}
+        assert got["q"]["fault"]["message"] == stopped
+
+
+def test_objects_that_give_each_other_as_items_are_refused_as_an_answer() -> None:
+    text = "class Q:\n    def item(self): return R()\nclass R:\n    def item(self): return Q()\nq = Q()\n"
     reply, _ = answer({"kind": "number", "task": "q"}, load({"name": "a", "chunks": [["a.py", text]]}, 5), 5)
     assert "fault" in reply and reply["fault"]["type"] == "RecursionError"
 
