@@ -141,7 +141,7 @@ class Children:
                     elif taken == "loaded":
                         loaded = True
                         self._notes = self._notes or load_notes(body.get("faults"))
-                    else:
+                    elif taken == "number":
                         i = left.pop(0)
                         self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:

@@ -57,11 +57,11 @@ def answer(ask: TracerAsk, loaded: LoadedSource, seconds: float) -> Message:
     is_set = mesh_is_set() if state is None else state[1]
     try:
         with time_limit(seconds), mesh_contexts_left(), loaded.imports():
+            if ask["kind"] == "number":
+                return given(ask["task"], loaded, raw_answer), []
+            if ask["kind"] == "answer":
+                return given(ask["task"], loaded, composed_answer), []
             task = loaded.space.get(ask["task"])
-            if ask["kind"] in ("number", "answer"):
-                if ask["task"] not in loaded.space and (stopped := stopped_before(ask["task"], loaded)):
-                    return {"fault": stopped}, []
-                return {"raw": raw_answer(task) if ask["kind"] == "number" else composed_answer(task)}, []
             if not callable(task):
                 return {"fault": missing(ask["task"], task, loaded)}, []
             if ask["kind"] == "function":
@@ -190,6 +190,13 @@ def outcome(task: Callable, args: Any, loaded: LoadedSource, seconds: float) -> 
             "message": words(error, fault["line"], fault["file"]),
             "line": fault["line"],
         }
+
+
+def given(name: str, loaded: LoadedSource, as_json: Callable[[Any], Any]) -> ChildMessage:
+    """Return the learner's answer to the question ``name``; a fault if an error kept it from being assigned."""
+    if name not in loaded.space and (stopped := stopped_before(name, loaded)):
+        return {"fault": stopped}
+    return {"raw": as_json(loaded.space.get(name))}
 
 
 def raw_answer(value: Any) -> Any:

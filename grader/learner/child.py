@@ -25,8 +25,9 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     Args:
         read: a function that returns the next n bytes of the input. The first frame (message) of the input has the
             source, and each later frame has a list of asks.
-        stream: the output. The messages are ``started`` (requests the source), ``loaded`` (the source has run), and a
-            numbered answer for each ask (see ``wire.messages.ChildMessage``).
+        stream: the output. The messages are ``started`` (requests the source), ``ran`` (a chunk of the source has run,
+            and another one follows), ``loaded`` (the source has run), and a numbered answer for each ask (see
+            ``wire.messages.ChildMessage``).
         seconds: limit of CPU time for each ask, and for each chunk of the source (a file, or a cell of a notebook).
     """
     _hide_grader()
@@ -40,7 +41,7 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
         header, texts = frames.read_frame(read)
         chunks = [[name, text.decode()] for name, text in zip(header["chunks"], texts, strict=True)]
         source: SourceCode = {"name": header["name"], "chunks": chunks}
-        loaded = load(source, seconds)
+        loaded = load(source, seconds, lambda number: say({"ran": number}))
         say({"loaded": True, "faults": loaded.faults[:20]})
         hung: dict[str, Message] = {}  # a task that hangs on one mesh is not tried on other meshes
         for number, ask in enumerate(_asks(read)):

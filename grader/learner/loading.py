@@ -9,7 +9,7 @@ import linecache
 import sys
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -77,17 +77,21 @@ class LoadedSource:
         return self.states[next(n for n in names[names.index(after) :] if self.bound[n].get(ask["task"]) is last)]
 
 
-def load(source: SourceCode, seconds: float) -> LoadedSource:
+def load(source: SourceCode, seconds: float, ran: Callable[[int], None] = lambda _: None) -> LoadedSource:
     """Execute the chunks of a source in one namespace.
 
     As in a notebook, definitions before an error remain, and later chunks still run. Call this function only inside the
     context manager ``tolerant_jax``.
+
+    Args:
+        seconds: limit of CPU time for each chunk.
+        ran: called with the number of each finished chunk but the last.
     """
     loaded = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
         jax.devices()  # start the backend before the source can change the number of devices
     with mesh_contexts_left(), loaded.imports():
-        for name, text in source["chunks"]:
+        for number, (name, text) in enumerate(source["chunks"]):
             loaded.files[name] = text
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
             try:
@@ -95,9 +99,11 @@ def load(source: SourceCode, seconds: float) -> LoadedSource:
                     _execute(text, name, loaded, seconds)
             except BaseException as error:  # BaseException, to catch SystemExit and KeyboardInterrupt as well
                 loaded.faults.append({**fault_of(error, loaded.files, seconds), "chunk": name})
-            last = name == source["chunks"][-1][0]
             loaded.bound[name] = dict(loaded.space)
+            last = number == len(source["chunks"]) - 1
             loaded.states[name] = loaded.bound[name] if last else as_they_are(loaded.space), mesh_is_set()
+            if not last:
+                ran(number)
     return loaded
 
 

@@ -57,15 +57,19 @@ class Stages:
         to_child: the pipe to the child, in non-blocking mode.
         header, source: frames (messages of ``wire.frames``).
         later: for each list of requests, the number of answers to expect and the bytes to send.
+        chunks: the number of the source's chunks. The child sends a frame after each, because each has a time limit.
     """
 
-    def __init__(self, to_child: int, header: bytes, source: bytes, later: Sequence[tuple[int, bytes]]) -> None:
+    def __init__(
+        self, to_child: int, header: bytes, source: bytes, later: Sequence[tuple[int, bytes]], chunks: int = 1
+    ) -> None:
         self.to_child: int | None = to_child
         self._waiting = bytearray(header)
         self._due: deque[Expected] = deque([("started", True)])
         numbers = itertools.count()
         requests = [([("number", next(numbers)) for _ in range(count)], data) for count, data in later]
-        self._later: deque[tuple[list[Expected], bytes]] = deque([([("loaded", True)], source), *requests])
+        loading: list[Expected] = [*(("ran", number) for number in range(chunks - 1)), ("loaded", True)]
+        self._later: deque[tuple[list[Expected], bytes]] = deque([(loading, source), *requests])
 
     @property
     def begun(self) -> bool:
@@ -145,7 +149,8 @@ def keep(requests: int, send: Send, child: Child, share_asleep: Callable[[int], 
     found, (source, *later) = frames.read_frame(reader(requests))
     header = cast(TraceRequest, found)
     scratch = header["scratch"]
-    stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
+    asks = list(zip(header["counts"], later, strict=True))
+    stages = Stages(to_child, frames.pack(header), source, asks, header["chunks"])
     ended, used = relay(out, IdleTime(pid, share_asleep), header["limits"], scratch, stages, send, requests)
     clean = kill_descendants([pid]) and empty(scratch)
     # ALONE means that the grader or the launcher has ended. Then send no frame. A grader that still runs treats a

@@ -16,7 +16,7 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
     ``trace_seconds`` and ``total_seconds`` also count the idle time of the submission's process.
 
     Attributes:
-        trace_seconds: limit for loading the code, and for each request to the code.
+        trace_seconds: limit for loading a file or one cell of a notebook, and for each request to the code.
         total_seconds: limit for all files of one submission together.
         run_seconds: limit for one program.
         total_run_seconds: limit for all programs of one submission.

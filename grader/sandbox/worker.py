@@ -167,6 +167,7 @@ class Worker:
             "scratch": self.scratch,
             "tier": self.tier,
             "packages": needs.packages(),
+            "chunks": len(source["chunks"]),
             "counts": [len(asks), len(hidden)],
         }
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS

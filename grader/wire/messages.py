@@ -47,6 +47,7 @@ class TraceRequest(TypedDict):
     scratch: str  # the only folder that the child may write to
     tier: str  # the kind of sandbox, see ``sandbox.tiers``
     packages: dict[str, str]  # the path of each installed package that learners may import, by name
+    chunks: int  # the number of the source's chunks
     counts: list[int]  # how many asks come first, and how many asks with hidden inputs come after them
 
 
@@ -163,7 +164,8 @@ class ChildMessage(TypedDict, total=False):
     """What a child writes. UNTRUSTED: learner code can write any message in its place."""
 
     started: bool  # True in the first message, which asks for the source
-    loaded: bool  # True in the second message: the source has run
+    ran: int  # the number of a chunk of the source that has run; not sent for the last chunk
+    loaded: bool  # True in the next message: the whole source has run
     faults: list[LoadFault]  # with ``loaded``: the first errors of the source
     number: int  # in the answer to an ask: the number of the ask, from 0. The answer has one of the next four fields.
     program: bool  # True if the task was traced; the blob is the program as MLIR bytecode
@@ -176,7 +178,7 @@ ChildFrame = TypedDict(
     "ChildFrame",
     {
         "from": Literal["child"],
-        "taken": Literal["started", "loaded", "number"],  # the field for which the keeper accepted the message
+        "taken": Literal["started", "ran", "loaded", "number"],  # the field for which the keeper accepted the message
         "body": Any,  # a ``ChildMessage``, UNTRUSTED; ``Worker.trace`` reads it from the blob
     },
 )

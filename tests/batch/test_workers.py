@@ -172,6 +172,22 @@ def test_a_task_that_never_ends_is_reported_and_the_next_one_answered(impatient:
     assert values(good) == [1]
 
 
+BUSY = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass\n"
+
+
+def test_each_cell_of_a_notebook_has_the_whole_time_limit(impatient: Workers) -> None:
+    cells = [BUSY] * 7 + ["while True: pass", BUSY, "def f(): return 1\nq = 7\n"]
+    found = collect(impatient, source(*cells), [cases("f"), question("q")])[0]
+    assert [one.finding.outcomes[0].value for one in found] == [1, 7]
+
+
+@pytest.mark.slow
+def test_a_cell_that_cannot_be_interrupted_ends_the_loading(impatient: Workers) -> None:
+    blocked = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])\nwhile True: pass"
+    found = collect(impatient, source(BUSY, blocked, "def f(): return 1\n"), [cases("f")])[0]
+    assert found[0].finding.fault == Fault("timeout", "the loading of your file did not finish within 1 s")
+
+
 @pytest.mark.slow
 def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None:
     text = "import signal\ndef a():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])\n    while True: pass\ndef b(): return 1\n"

@@ -313,7 +313,8 @@ def test_an_answer_that_an_error_kept_from_being_assigned_has_this_reason() -> N
     program = load({"name": "a", "chunks": chunks}, 20)
     stopped = "q is not defined: cell 1 stopped at line 2: ZeroDivisionError: division by zero"
     for kind in ("number", "answer"):
-        got = {name: answer({"kind": kind, "task": name}, program, 20)[0] for name in "pqrs"}  # type: ignore[arg-type]
+        asks: list[Any] = [{"kind": kind, "task": name} for name in "pqrs"]
+        got: dict[str, Any] = {ask["task"]: answer(ask, program, 20)[0] for ask in asks}
         assert got["p"] == {"raw": 1} and got["r"] == {"raw": 2} and got["s"] == {"raw": None}
         assert got["q"]["fault"]["message"] == stopped
 

@@ -55,6 +55,19 @@ def test_asks_with_hidden_inputs_are_answered_last_with_consecutive_numbers(work
     assert staged(worker, "def f(n): return n", [], [])[-1]["end"] == "done"
 
 
+def test_each_chunk_but_the_last_is_reported_before_the_whole_source(worker: Worker) -> None:
+    """A forged message about loading, sent by an early chunk, is ignored, because it is not due yet."""
+    forge = """
+import json, os, struct
+data = json.dumps({"loaded": True, "blobs": []}).encode()
+os.write(11, struct.pack("<I", len(data)) + data)
+"""
+    chunks = [["cell 1", "x = 1"], ["cell 2", forge], ["cell 3", "def f(n): return x"]]
+    frames: list[Any] = [frame for frame, _ in worker.trace({"name": "a", "chunks": chunks}, [call("f", n=1)])]
+    assert [f["taken"] for f in frames[:-1]] == ["started", "ran", "ran", "loaded", "number"]
+    assert answers(frames) == [1] and frames[-1]["end"] == "done"
+
+
 def test_hidden_inputs_reach_a_process_only_after_all_other_asks(worker: Worker) -> None:
     """While the source loads and other asks run, hidden inputs are neither in the process's memory nor in its pipe."""
     text = f"{SEARCH}\nearly = seen()\ndef f(n): return [early, seen()]\ndef g(n): return n"
