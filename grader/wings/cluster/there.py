@@ -35,7 +35,8 @@ class Absent(Exception):
 class Bench:
     """A course in a folder of its own on a worker, and a grader for the course.
 
-    The bench closes when nothing uses it: ``_benches`` does not hold it, and no submission is graded with it.
+    The bench closes when ``_benches`` no longer holds it, and no request uses it. ``users`` counts these requests. The
+    count does not depend on references, because a traceback in a reference cycle can refer to a bench for a long time.
     """
 
     def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
@@ -44,7 +45,9 @@ class Bench:
         cache = Cache(folder / "cache", MOST) if kit.remember else None
         self.grader = Grader(self.course, kit.tier, jobs, cache=cache)
         self.lease: threading.Timer | None = None
-        weakref.finalize(self, _close, self.grader, cache, folder)  # Python also calls it when the worker ends
+        self.users = 1  # the request that makes this bench
+        # Only the first call has an effect. Python also calls it when the worker ends.
+        self.close = weakref.finalize(self, _close, self.grader, cache, folder)
 
     def prove(self, digest: str) -> None:
         """Grade the course's solutions. Raises CourseError if the course or the verdicts differ."""
@@ -95,10 +98,11 @@ def prepare(key: str, needed: Mapping[str, str], tier: str, kit: bytes, folder: 
     """
     if problem := unlike(needed, tier):
         return problem
+    bench: Bench | None = None
     try:
         taken: Kit = unpacked(kit)
         bench = Bench(taken, Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder)), jobs)
-        _benches[key] = bench  # so that ``leave`` can end it
+        _store(key, bench)  # so that ``leave`` can end it
         if key in _left:
             raise CourseError("the batch has ended")
         bench.prove(taken.digest)
@@ -106,7 +110,9 @@ def prepare(key: str, needed: Mapping[str, str], tier: str, kit: bytes, folder: 
         _end(key)
         kind = "" if isinstance(error, CourseError) else f"{type(error).__name__}: "
         return f"cannot grade: {kind}{error}"
-    _renew(key, bench)
+    finally:
+        if bench:
+            _release(key, bench)
     return ""
 
 
@@ -115,14 +121,16 @@ def grade(key: str, work: bytes) -> str:
 
     ``key``: the course's key. ``work``: the submission as bytes. Raises Absent.
     """
-    if (bench := _benches.get(key)) is None:
-        raise Absent
+    with _lock:
+        if (bench := _benches.get(key)) is None:
+            raise Absent
+        bench.users += 1
     try:
         return Answer(report=bench.grader.grade(unpacked(work), bench.names).dumps()).model_dump_json()
     except Exception as error:  # an error in the grader must not stop other submissions
         return Answer(problem=f"{type(error).__name__}: {error}").model_dump_json()
     finally:
-        _renew(key, bench)
+        _release(key, bench)
 
 
 def leave(key: str) -> None:
@@ -131,21 +139,50 @@ def leave(key: str) -> None:
     _end(key)
 
 
-def _end(key: str) -> None:
-    if bench := _benches.pop(key, None):
-        bench.grader.retire()
-        _renew(key, bench)
-
-
-def _renew(key: str, bench: Bench) -> None:
-    """Drop the course LEASE seconds from now, and not earlier. Submissions that are being graded still use it."""
+def _store(key: str, bench: Bench) -> None:
+    """Store a bench. A bench that it replaces closes now if it is idle, or else with its last request."""
     with _lock:
+        old, _benches[key] = _benches.get(key), bench
+        is_idle = old is not None and old.users == 0
+    if old and is_idle:
+        old.close()
+
+
+def _end(key: str) -> None:
+    """End the bench's processes. An idle bench closes now, and any other closes with its last request."""
+    with _lock:
+        bench = _benches.pop(key, None)
+        is_idle = bench is not None and bench.users == 0
+        if bench and bench.lease:
+            bench.lease.cancel()
+    if bench:
+        bench.grader.retire()
+        if is_idle:
+            bench.close()
+
+
+def _release(key: str, bench: Bench) -> None:
+    """End a request's use of the bench. Without further requests, the bench closes LEASE seconds from now."""
+    with _lock:
+        bench.users -= 1
+        is_kept, is_idle = _benches.get(key) is bench, bench.users == 0
         if bench.lease:
             bench.lease.cancel()
-        if key in _benches:
-            bench.lease = threading.Timer(LEASE, _benches.pop, (key, None))
+        if is_kept and is_idle:
+            bench.lease = threading.Timer(LEASE, _lapse, (key, bench))
             bench.lease.daemon = True
             bench.lease.start()
+    if is_idle and not is_kept:
+        bench.close()
+
+
+def _lapse(key: str, bench: Bench) -> None:
+    """Close an idle bench after LEASE seconds."""
+    with _lock:
+        if bench.users or _benches.get(key) is not bench:
+            return
+        del _benches[key]
+    bench.close()
 
 
 def _close(grader: Grader, cache: Cache | None, folder: Path) -> None:
