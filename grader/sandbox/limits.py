@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from grader.wire.limits import STUCK_SECONDS
 
 
-class Limits(BaseModel, frozen=True, extra="forbid"):
+class Limits(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """Limits on a submission. Sizes are in MiB. Times are in seconds of CPU time unless stated otherwise.
 
     ``trace_seconds`` and ``total_seconds`` also count the idle time of the submission's process.

@@ -50,6 +50,39 @@ def test_a_course_is_taken_graded_with_and_forgotten(tmp_path: Path) -> None:
         there.grade("k", packed(work))
 
 
+def test_a_course_is_deleted_although_a_reference_to_it_is_left(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    assert prepared(made_up(tmp_path / "course"), tmp_path / "w") == ""
+    kept = there._benches["k"]  # for example, in a traceback's frame
+    there.leave("k")
+    assert list((tmp_path / "w").iterdir()) == [] and kept.users == 0
+
+
+def test_an_idle_course_is_deleted_after_the_lease_and_a_used_course_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "w").mkdir()
+    assert prepared(made_up(tmp_path / "course"), tmp_path / "w") == ""
+    bench = there._benches["k"]
+    bench.users += 1
+    there._lapse("k", bench)
+    assert there._benches == {"k": bench} and list((tmp_path / "w").iterdir())
+    monkeypatch.setattr(there, "LEASE", 0.01)
+    there._release("k", bench)
+    assert bench.lease
+    bench.lease.join()
+    assert list((tmp_path / "w").iterdir()) == []
+
+
+def test_a_course_that_is_prepared_again_replaces_the_first_copy(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    course = made_up(tmp_path / "course")
+    assert prepared(course, tmp_path / "w") == "" == prepared(course, tmp_path / "w")
+    assert len(list((tmp_path / "w").iterdir())) == 1
+    there.leave("k")
+    assert list((tmp_path / "w").iterdir()) == []
+
+
 def test_a_worker_that_is_prepared_after_the_batch_keeps_no_course(tmp_path: Path) -> None:
     """The batch may end while a late worker still loads the grader."""
     (tmp_path / "w").mkdir()
