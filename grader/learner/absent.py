@@ -28,8 +28,8 @@ class NotInstalled(ImportError):
 class StandIn:
     """A stand-in for a missing module, or for a name in that module.
 
-    Learner code can read and set a stand-in's attributes and items. A call, a loop, ``+``, ``*`` or ``@`` raises
-    NotInstalled.
+    Learner code can read and set a stand-in's attributes and items. A call, a loop, a conversion to a number, and each
+    operator but ``|`` and ``==`` raise NotInstalled.
     """
 
     def __init__(self, module: str, line: int) -> None:
@@ -59,7 +59,11 @@ class StandIn:
     def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
         return (type("Absent", (), {"__init__": lambda this, *args, **options: self._used()}),)
 
-    __call__ = __enter__ = __iter__ = __len__ = __array__ = __float__ = __add__ = __mul__ = __matmul__ = _used
+    __call__ = __enter__ = __iter__ = __len__ = __contains__ = __array__ = __float__ = __int__ = __round__ = _used
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pos__ = __abs__ = __invert__ = _used
+    __add__ = __sub__ = __mul__ = __matmul__ = __truediv__ = __floordiv__ = __mod__ = __divmod__ = __pow__ = _used
+    __radd__ = __rsub__ = __rmul__ = __rmatmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rdivmod__ = _used
+    __rpow__ = __lshift__ = __rshift__ = __and__ = __xor__ = __rlshift__ = __rrshift__ = __rand__ = __rxor__ = _used
 
 
 @contextlib.contextmanager

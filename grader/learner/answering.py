@@ -90,10 +90,10 @@ def missing(name: str, found: Any, loaded: LoadedSource) -> FaultData:
 
     ``found`` is the learner's object of this name, which is not a function; None if there is none.
     """
-    if found is None and (stopped := stopped_before(name, loaded)):
-        return stopped
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
+    elif stopped := stopped_before(name, loaded):
+        return stopped
     else:
         defined = [n for n, thing in loaded.space.items() if callable(thing) and not n.startswith("_")]
         meant = closest(name, defined, 0.8)

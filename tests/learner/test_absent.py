@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.learner.absent import StandIn, stood_in
+from grader.learner.absent import NotInstalled, StandIn, stood_in
 from grader.wire.text import describe_load
 from tests.learner.texts import A
 
@@ -73,3 +73,17 @@ def test_the_import_statement_calls_the_replaced_builtin() -> None:
             import plot_not_there  # noqa: F401  # pyright: ignore[reportMissingImports]
     assert isinstance(space["p"], StandIn) and notes == [("plot_not_there", 1, "a.py")]
     assert builtins.__import__ is own
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "8 / p", "p / 8", "8 - p", "p ** 2", "2 ** p", "p // 2", "p % 2", "-p", "p < 3", "3 >= p", "[1] @ p", "int(p)", "3 in p",
+        "divmod(p, 2)", "round(p)", "p << 1", "p & 1",
+    ],
+)  # fmt: skip
+def test_each_operator_names_the_import_of_a_missing_module(use: str) -> None:
+    with pytest.raises(
+        NotInstalled, match=r"^helpers is not installed where your submission is graded; line 3 imports it$"
+    ):
+        eval(use, {"p": StandIn("helpers", 3).size})

@@ -20,7 +20,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from nbgrader.apps import AutogradeApp
 from nbgrader.converters import Autograde
 from sqlalchemy.exc import SQLAlchemyError
 
+from grader.batch.canary import Bar
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.common.text import readable
@@ -57,7 +57,6 @@ from grader.reports.summary import ended_xla
 FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # Files that `nbgrader submit` writes.
 HELD = 256  # The largest number of submissions that are in memory with their gradebook rows.
 MOST_AT_ONCE = 32  # The largest number of students per transaction. nbgrader's formgrader waits for its end.
-Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 @dataclass
