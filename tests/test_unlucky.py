@@ -25,16 +25,17 @@ from pathlib import Path
 import pytest
 
 import grader as package
-from grader.batch import handing_in
 from grader.batch.database import CannotWrite
 from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
+from grader.batch.handing_in import Submissions
 from grader.batch.workers import Workers
+from grader.cli.class_reading import read_class
 from grader.common.observation import Fault, Observation
 from grader.common.result import Report
 from grader.course.loading import Course, load_course
-from grader.intake.reading import read
-from grader.intake.students import find_submissions
+from grader.intake.parsers import Parsers
+from grader.intake.submission import reasons_of
 from grader.reports.summary import summarise
 from grader.sandbox.launcher import children
 from grader.sandbox.tiers import TIERS, available
@@ -73,17 +74,14 @@ def work(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
-    """Grade in this process as ``shardlings grade`` does. Return the errors of submissions that it could not grade."""
-    course = grader.course
-    places = dict(find_submissions([work], course.module_of).students)
-    submissions, failures = handing_in.read_all(
-        list(places), lambda s: read(places[s], s, course.module_of, course.handed_out)
-    )
-    with Folder(out) as folder:
-        _, more = grade_batch(grader, folder, submissions, [NAME], no_bar)
-        folder.finish(summarise(folder.database.reports()))
-    return failures | more
+def grade(grader: Grader, work: Path, out: Path) -> dict[str, str]:
+    """Grade in this process as ``shardlings grade`` does. Return why submissions could not be graded, by student."""
+    with Submissions() as submissions:
+        read = read_class(grader.course, [work], str, Parsers(), submissions)
+        with Folder(out) as folder:
+            _, failures = grade_batch(grader, folder, read.submissions, [NAME], no_bar)
+            folder.finish(summarise(folder.database.reports()))
+    return reasons_of(read.cases) | {student: str(error) for student, error in failures.items()}
 
 
 class no_bar:
@@ -276,7 +274,7 @@ def test_a_submission_that_the_machine_cannot_read_costs_no_points(
 
     monkeypatch.setattr(os, "open", damaged)
     failures = grade(grader, work, out)
-    assert {s: str(e) for s, e in failures.items()} == {
+    assert failures == {
         "bo": f"{work}/bo/{NAME}.py cannot be read: {os.strerror(number)}; mend the cause and grade again"
     }
     assert {p.name for p in (out / "reports").iterdir()} == {"ada.json", "cy.json"}

@@ -46,7 +46,7 @@ from grader.common.result import ExerciseReport, Report, RunNotes, sum_of_points
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.intake.submission import Submission, Unreadable
+from grader.intake.submission import Submission
 from grader.reports.people import People
 from grader.reports.summary import Summary
 
@@ -294,12 +294,7 @@ def grade_batch(
     failures: dict[str, Exception] = {}
     left: list[str] = []
     for student in submissions:
-        try:
-            fingerprint = grader.fingerprint(submissions[student], names)
-        # The submission became unreadable during the run.
-        except Unreadable as error:
-            failures[student] = error
-            continue
+        fingerprint = grader.fingerprint(submissions[student], names)
         if folder.current_report(student, fingerprint, names) is None:
             left.append(student)
         else:

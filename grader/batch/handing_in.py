@@ -6,11 +6,14 @@ A time is in the staff's file ``submitted.csv`` or, for students without a line,
 from __future__ import annotations
 
 import os
+import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Self
 
 from grader.batch.late import EVERY, Handed
 from grader.common.text import A_LINK, Line, a_few, lines_of, printable
@@ -19,63 +22,46 @@ from grader.course.loading import Course
 from grader.intake.disk import entries_of
 from grader.intake.facts import is_untouched
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Case, Place, Submission, Unreadable, paths_of
+from grader.intake.submission import Case, Place, Submission, paths_of
 from grader.intake.times import RECORD, STATED, handed_in_at
 from grader.reports.points import counted
 
 # The keys are (student, module), or (student, EVERY) for a time that holds for all modules.
 Stated = Mapping[tuple[str, str], Handed]
 COLUMNS = ("student", "time", "module")
-MOST_HELD = 4 << 20  # The most characters of source code that are held in memory.
 
 
 class Submissions(Mapping[str, Submission]):
-    """Submissions by student, read when they are needed. At most MOST_HELD characters of code stay in memory."""
+    """The submissions of a batch by student. They are in a temporary file, so memory does not grow with the class.
 
-    def __init__(self, students: Iterable[str], submission_of: Callable[[str], Submission]) -> None:
-        self._students, self._submission_of = dict.fromkeys(students), submission_of
-        self._held: dict[str, Submission] = {}
-        self._size = 0
+    Each submission is read once, so all parts of a run see the same files. Threads may read at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile()  # noqa: SIM115 (``__exit__`` closes it)
+        self._spans: dict[str, tuple[int, int]] = {}  # Student -> position and number of bytes in the file.
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def add(self, submission: Submission) -> None:
+        data, start = pickle.dumps(submission), self._file.tell()
+        self._file.write(data)
+        self._file.flush()
+        self._spans[submission.student] = start, len(data)
 
     def __getitem__(self, student: str) -> Submission:
-        """Return the student's submission, from memory or read anew. Raises Unreadable."""
-        if student in self._held:
-            return self._held[student]
-        if student not in self._students:
-            raise KeyError(student)
-        found = self._submission_of(student)
-        size = sum(len(c.text) for source in set(found.sources.values()) for c in source.chunks)
-        if self._size + size <= MOST_HELD:
-            self._held[student] = found
-            self._size += size
-        return found
+        start, size = self._spans[student]
+        return pickle.loads(os.pread(self._file.fileno(), size, start))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._students)
+        return iter(self._spans)
 
     def __len__(self) -> int:
-        return len(self._students)
-
-    def leave_out(self, student: str) -> None:
-        del self._students[student]
-
-
-def read_all(
-    students: Sequence[str], submission_of: Callable[[str], Submission]
-) -> tuple[Submissions, dict[str, Exception]]:
-    """Return (submissions by student, errors by student). A student has an error if the submission cannot be read.
-
-    ``submission_of`` reads the submission of a student.
-    """
-    found = Submissions(students, submission_of)
-    failures: dict[str, Exception] = {}
-    for student in list(found):
-        try:
-            found[student]  # reads the submission
-        except Unreadable as error:
-            failures[student] = error
-            found.leave_out(student)
-    return found, failures
+        return len(self._spans)
 
 
 def hand_ins(course: Course, submissions: Iterable[Submission]) -> dict[str, int]:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from grader.batch import handing_in
-from grader.batch.handing_in import class_folders, unread_records
+from grader.batch.handing_in import Submissions, class_folders, unread_records
 from grader.cli.console import tell
 from grader.common.text import a_few, composed, looks, printable
 from grader.course.loading import Course
@@ -20,7 +19,7 @@ from grader.intake.names import Quality, Signatures, best_match
 from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.students import find_submissions, stem_of
-from grader.intake.submission import Case, Place, Submission, paths_of
+from grader.intake.submission import Case, Place, Unreadable, paths_of
 from grader.intake.times import student_in
 
 
@@ -36,20 +35,21 @@ class HandedIn:
     """
 
     places: dict[str, Place]
-    submissions: handing_in.Submissions
+    submissions: Submissions
     cases: list[Case]
     notes: list[str]
     folders: list[Path]
 
 
 def read_class(
-    course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers,
+    course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers, submissions: Submissions,
     in_class: Callable[[str], bool] = lambda _: False, on_roster: Callable[[str], bool] = lambda _: False,
 ) -> HandedIn:  # fmt: skip
     """Read all submissions in ``paths``, and warn about files that name another student.
 
     Args:
         login: returns a student's login for the name of a folder or file.
+        submissions: gets the submissions that are read.
         in_class: returns whether a student without a submission in ``paths`` is in the class.
         on_roster: returns whether a student is on the roster (see ``find_submissions``).
     """
@@ -57,26 +57,25 @@ def read_class(
     handed_out = course.handed_out
     names = Signatures(course.module_of, login, on_roster)
     places = dict(found)
-    named: dict[str, str] = {}  # Student -> a note on files that name another student, or '' if no file does.
     spelled = {looks(student): student for student in (*(case.student for case in cases), *places)}
 
     def student_of(name: str) -> str:
         student = composed(login(composed(name)))
         return spelled.get(looks(student), student if in_class(student) else "")
 
-    def submission_of(student: str) -> Submission:
-        read_now = read(places[student], student, course.module_of, handed_out, parsers)
-        if student not in named:
-            sources = [source.name for source in read_now.sources.values()]
-            files = others_named(
-                student, places[student], sources, names, student_of, parsers.for_submission(places[student])
-            )
-            named[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
-        return read_now
-
-    submissions, failures = handing_in.read_all(list(places), submission_of)
-    unread = [Case(student, str(error), paths_of(places[student])) for student, error in failures.items()]
-    signed = {student: files for student, files in named.items() if files}
+    unread: list[Case] = []
+    signed: dict[str, str] = {}  # Student -> the files that name another student.
+    for student, place in places.items():
+        try:
+            submission = read(place, student, course.module_of, handed_out, parsers)
+            sources = [source.name for source in submission.sources.values()]
+            files = others_named(student, place, sources, names, student_of, parsers.for_submission(place))
+        except Unreadable as error:
+            unread.append(Case(student, str(error), paths_of(place)))
+            continue
+        submissions.add(submission)
+        if files:
+            signed[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
     swapped = [
         Case(student, f"check whose submission this is: {files}", paths_of(places[student]), graded=True)
         for student, files in signed.items()

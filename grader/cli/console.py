@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
+from grader import Mistake
 from grader.reports.untrusted import clean
 
 if TYPE_CHECKING:
@@ -47,6 +49,14 @@ def tell(what: str, text: object) -> None:
     if out.quiet and what == "note":
         return
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def failure(error: Exception) -> str:
+    """Return why a submission could not be graded. If the grader itself failed, print the traceback for its authors."""
+    if isinstance(error, Mistake | OSError):
+        return str(error)
+    traceback.print_exception(error)
+    return ": ".join(["the grader failed", type(error).__name__, *([str(error)] if str(error) else [])])
 
 
 def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:

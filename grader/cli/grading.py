@@ -15,6 +15,7 @@ from grader.batch import handing_in
 from grader.batch.confined import parsing
 from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
+from grader.batch.handing_in import Submissions
 from grader.batch.review import Suspicions, keep_cases, note_set_aside
 from grader.cli.class_reading import HandedIn, read_class
 from grader.cli.console import (
@@ -22,6 +23,7 @@ from grader.cli.console import (
     UNUSABLE,
     busy,
     exit_code,
+    failure,
     out,
     print_json,
     progress,
@@ -97,14 +99,17 @@ def grade_class(course: Course, options: GradeOptions) -> int:
         # If the reports were in the folder of submissions, the next run would grade them as submissions.
         raise CourseError(f"--out {to} is in the folder of the submissions; choose a folder outside")
     rosters = rosters_of(to, roster_in(options.roster))
-    with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
+    with (
+        parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where),
+        Submissions() as submissions,
+    ):  # fmt: skip
         if not has_reports(to):
             # No submission has a report, so all need grading. Start workers now, while submissions are read.
             grader.warm()
         login = spelling_on_file(to, rosters.named.login if rosters.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
             in_class = make_in_class(to, rosters.named)
-            handed_in = read_class(course, [*options.paths], login, parsers, in_class, rosters.lists)
+            handed_in = read_class(course, [*options.paths], login, parsers, submissions, in_class, rosters.lists)
         names = chosen_now(course, handed_in, [*options.only], rosters.named, now)
         refuse_unusable(course, names)
         # Without --json, the printed summary contains this warning.
@@ -172,7 +177,7 @@ def run_in(
         lambda total, what: progress(total, what, quiet=quiet),
         say_graded,
     )
-    failed = [Case(student, str(error), paths_of(handed_in.places[student])) for student, error in failures.items()]
+    failed = [Case(student, failure(error), paths_of(handed_in.places[student])) for student, error in failures.items()]
     done = finish(course, folder, graded, rosters, [*handed_in.cases, *failed], options.paths, quiet=quiet)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
 

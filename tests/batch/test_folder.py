@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from grader.batch import handing_in
 from grader.batch.database import FILE
 from grader.batch.folder import Folder
-from grader.batch.handing_in import counts_now, hand_ins
+from grader.batch.handing_in import Submissions, counts_now, hand_ins
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError, Module
 from grader.course.finding import find_course
 from grader.course.loading import Course
-from grader.intake.submission import Chunk, Source, Submission, Unreadable
+from grader.intake.submission import Chunk, Source, Submission
 from grader.reports.summary import summarise
 from tests.made_up import made_up
 from tests.reports.example_reports import a_class, exercise, make_report, number
@@ -158,22 +158,16 @@ def test_bonus_points_follow_the_current_course(tmp_path: Path, two: Course) -> 
         assert folder.current_report("ada", "of 01", ["x1_gather"]) == settled["ada"]
 
 
-def test_only_a_limited_number_of_submissions_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-
-    def work(student: str) -> Submission:
-        read.append(student)
-        if student == "gone":
-            raise Unreadable("the disk is gone")
-        return Submission(student, {"x1": Source("x1.py", (Chunk("x1.py", "1" * 10),))}, (), student)
-
-    monkeypatch.setattr(handing_in, "MOST_HELD", 25)
-    works, failures = handing_in.read_all(["ada", "bob", "gone", "cy"], work)
-    assert list(works) == ["ada", "bob", "cy"] and len(works) == 3 and list(failures) == ["gone"]
-    assert [works[s].student for s in works] == ["ada", "bob", "cy"]
-    assert read == ["ada", "bob", "gone", "cy", "cy"], "two are held, and no more"
-    with pytest.raises(KeyError):
-        works["gone"]
+def test_submissions_are_read_from_a_file_in_any_thread() -> None:
+    made = {s: Submission(s, {"x1": Source("x1.py", (Chunk("x1.py", s * 9999),))}, (), s) for s in ("ada", "bob", "cy")}
+    with Submissions() as works, ThreadPoolExecutor(4) as threads:
+        for one in made.values():
+            works.add(one)
+        assert dict(works) == made and len(works) == 3
+        found = threads.map(works.__getitem__, list(made) * 50)
+        assert all(one == made[one.student] for one in found)
+        with pytest.raises(KeyError):
+            works["gone"]
 
 
 def test_each_report_keeps_the_exercise_titles_of_its_grading(tmp_path: Path, two: Course) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from grader.cli import console
 from grader.common.result import ByHand
+from grader.intake.submission import Unreadable
 from grader.reports.summary import broken_results
 from tests.reports.example_reports import exercise, make_report, result
 
@@ -91,3 +92,15 @@ def test_only_results_without_final_points_give_the_exit_code_of_a_broken_check(
     whole = make_report(broken.model_copy(update={"by_hand": by_bob}))
     assert console.exit_code([whole]) == 0 and whole.unjudged == 0
     assert broken_results(make_report(broken)) and not broken_results(whole)
+
+
+def test_an_error_of_the_grader_names_its_type_and_shows_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty reason, such as that of ``MemoryError()``, would tell the staff nothing."""
+    try:
+        raise MemoryError
+    except MemoryError as error:
+        assert console.failure(error) == "the grader failed: MemoryError"
+    assert "test_console.py" in capsys.readouterr().err
+    assert console.failure(Unreadable("x.py cannot be read")) == "x.py cannot be read"
+    assert console.failure(OSError(28, "No space left on device")) == "[Errno 28] No space left on device"
+    assert capsys.readouterr().err == ""
