@@ -30,9 +30,10 @@ from typing import Any
 
 import numpy as np
 
+from grader.batch.cost import Cost
 from grader.batch.findings import Reply
 from grader.batch.grade import Grader
-from grader.batch.running import Cost, ProgramRuns
+from grader.batch.running import ProgramRuns
 from grader.batch.workers import Workers
 from grader.common.intervals import Interval
 from grader.common.observation import Observation, total

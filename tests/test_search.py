@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from grader.batch import findings
+from grader.batch.cost import Cost
 from grader.batch.findings import Reply
 from grader.batch.grade import Grader
-from grader.batch.running import Cost, ProgramRuns
+from grader.batch.running import ProgramRuns
 from grader.common.intervals import Interval
 from grader.common.observation import Fault, Observation
 from grader.course.loading import load_course

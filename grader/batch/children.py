@@ -19,10 +19,15 @@ from grader.judging.plan import Ask
 from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
-from grader.wire.messages import GARBAGE, IDLE, TIMEOUT, WORKER_ENDED, SourceCode, TraceFrame, TracerAsk
+from grader.wire.messages import GARBAGE, IDLE, TIMEOUT, TOTAL, WORKER_ENDED, SourceCode, TraceFrame, TracerAsk
 
-NOT_TRIED = "not tried, because other code of this submission ended the process or used up the submission's time"
-GIVEN_UP = Reply(Fault("crashed", NOT_TRIED))
+GIVEN_UP = Reply(Fault("crashed", f"not tried, because other code of this file ended the process {MAX_RESTARTS} times"))
+
+
+def too_long(limits: Limits) -> Reply:
+    """Return the reply for all requests that are left when the time of the submission is used up."""
+    text = f"not finished, because the code of this submission takes more than {limits.total_seconds:g} s together"
+    return Reply(Fault("timeout", text))
 
 
 @dataclass(frozen=True)
@@ -63,23 +68,29 @@ class Children:
 
         - If a child ends before it has answered a request, a new child gets only this request. If the new child also
           ends too early, the request gets a fault.
-        - If two children end while they load the file, all requests get a fault.
+        - If two children end while they load the file, all requests that the second child got get a fault.
         - Code that reaches a time limit is not tried again. A function over its limit of CPU time gets a fault, and the
           child continues. If the keeper must end the child for time, no further function of the exercise runs. If this
-          happens while the file loads, all requests get a fault.
+          happens while the file loads, all requests that this child got get a fault.
         - After the keeper ended a child for time, later children of the submission may be idle for only IDLE_SECONDS.
-        - After MAX_RESTARTS children, or if the time is used up, all requests that are left get the reply GIVEN_UP.
+        - If the submission's time is used up, all requests that are left get the reply of ``too_long``.
+        - After MAX_RESTARTS children, all requests that are left get the reply GIVEN_UP.
         """
-        over = time.monotonic() + backstop(self._limits.total_seconds)
+        others = GIVEN_UP
+        over = time.monotonic() + backstop(self._seconds)
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(self._asks)) if i not in self._replies]
-            if not left or self._cpu > self._seconds or time.monotonic() > over:
+            if not left:
                 break
             chosen = [self._suspect] if self._suspect in left else left
             ended = self._one_child(chosen)
-            if unanswered := [i for i in chosen if i not in self._replies]:
+            unanswered = [i for i in chosen if i not in self._replies]
+            if unanswered and ended.how != TOTAL:
                 self._blame(unanswered, ended)
-        each = tuple(self._replies.get(i, GIVEN_UP) for i in range(len(self._asks)))
+            if ended.how == TOTAL or self._cpu >= self._seconds or time.monotonic() > over:
+                others = too_long(self._limits)
+                break
+        each = tuple(self._replies.get(i, others) for i in range(len(self._asks)))
         files = tuple(c.name for c in self._source.chunks)
         return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
@@ -157,7 +168,8 @@ class Children:
         asked = [self._asks[i] for i in chosen]
         shown, hidden = ([self._request(a) for a in asked if a.hidden_inputs is late] for late in (False, True))
         with ExitStack() as until_end:
-            for frame, blobs in self._tracer.trace(source, shown, hidden, IDLE_SECONDS if self._hung else None):
+            left, idle = self._seconds - self._cpu, IDLE_SECONDS if self._hung else None
+            for frame, blobs in self._tracer.trace(source, shown, hidden, left, idle):
                 if frame.get("asleep"):
                     until_end.enter_context(self._while_asleep())
                 else:

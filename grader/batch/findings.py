@@ -39,6 +39,8 @@ UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
 OTHER_KIND = Fault("refused", "the process that runs the submission sent a reply of the wrong kind")
+GAVE_UP = "Termination timeout for"
+"""Part of the message that XLA writes when it ends a program whose devices wait for each other."""
 LASTING = ("missing", "raised", "syntax", "untraceable")  # Kinds of faults that usually repeat in every run.
 
 
@@ -210,19 +212,17 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
 
     If a test program of the grader fails too (``died.ours`` is True), the grader is at fault.
     """
-    if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
-        text = "the devices waited for each other without end, because some of them never take part in a collective"
-        return Fault("timeout", text, ran=True)
     if died.reason == "timeout":
         return Fault("timeout", f"the program did not finish within {seconds:g} s, twice", ran=True)
     reason = crash_reason(died.stderr)
     what = "reading" if died.phase == "asked" else "running"
     text = f"XLA ended the process twice while {what} this program{': ' + reason if reason else ''}"
-    return (
-        Fault("broken", f"{text}; a test program of the grader fails too, so the fault is the grader's")
-        if died.ours
-        else Fault("crashed", text, ran=True)
-    )
+    if died.ours:
+        return Fault("broken", f"{text}; a test program of the grader fails too, so the fault is the grader's")
+    if GAVE_UP in died.stderr:
+        text = "the devices waited for each other without end, because some of them never take part in a collective"
+        return Fault("timeout", text, ran=True)
+    return Fault("crashed", text, ran=True)
 
 
 def load_notes(faults: Any) -> list[str]:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 
 from grader.batch.backends import Beside, Compiler, Devices
-from grader.batch.remembering import CHECKED, Keys, Store, surroundings
+from grader.batch.cost import Cost
+from grader.batch.remembering import CHECKED, Checked, Keys, Store, surroundings
 from grader.batch.reporting import Basis, exercise_report, note_of_devices, own_digest, report, versions
 from grader.batch.runners import Runner
-from grader.batch.running import Cost, Trace, answers_of, collect, of_tasks, run, trace
+from grader.batch.running import Trace, answers_of, collect, run, trace
 from grader.batch.verdicts import Judge, References, judge_answers
 from grader.batch.workers import SPARE, SPARE_EACH, Pool, Workers
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course
+from grader.exercise import Exercise, Question
 from grader.intake.submission import Submission, by_source
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered
@@ -74,15 +76,8 @@ class Grader:
                 # Trace: a confined child runs the learner's Python and replies with programs and plain values.
                 traced = trace(workers, source, [ask for asks in plans.values() for ask in asks], cost)
                 for name, asks in plans.items():
-                    exercise, key = self.course.exercise(name), self._key_of_checks(name, public, asks, traced)
-                    # If equal programs were judged before, the cache has the results of the checks.
-                    checked = workers.store.find(CHECKED, key)
-                    if checked is None:
-                        # Run the programs, and judge the checks, which need no answers to questions.
-                        answered = run(workers, traced, of_tasks(asks), cost)
-                        checked = workers.store.keep(
-                            CHECKED, key, self.judge.checked(exercise, answered, workers, public)
-                        )
+                    exercise = self.course.exercise(name)
+                    checked = self._checked(exercise, public, asks, traced, workers, cost)
                     # Judge the answers to questions, with this student's numbers.
                     answered_questions = answers_of(workers, traced, asks)
                     results = [
@@ -99,9 +94,22 @@ class Grader:
         notes += [note_of_devices(self.devices.text, exercises)] if self.devices else []
         return report(self.basis, submission, exercises, notes, public=public)
 
-    def _key_of_checks(self, name: str, public: bool, asks: list[Ask], traced: Trace) -> bytes:
-        about = [name, self.course.digest_of_checks(name), public, self.course.solved]
-        return self.store.keys.checks(about, traced.files, {ask: traced.replies[ask] for ask in asks})
+    def _checked(
+        self, exercise: Exercise, public: bool, asks: list[Ask], traced: Trace, workers: Workers, cost: Cost
+    ) -> Checked:
+        """Return the results of an exercise's checks, which need no answers to questions."""
+        about = [exercise.id, self.course.digest_of_checks(exercise.id), public, self.course.solved]
+        key = workers.store.keys.checks(about, traced.files, {ask: traced.replies[ask] for ask in asks})
+        # If equal programs were judged before, the cache has the results.
+        checked = workers.store.find(CHECKED, key)
+        if checked is not None:
+            cost.running += checked.seconds
+            return checked
+        before = cost.running
+        # Run the programs, and judge the checks.
+        answered = run(workers, traced, [ask for ask in asks if not isinstance(ask.of, Question)], cost)
+        judged = self.judge.checked(exercise, answered, workers, public)
+        return workers.store.keep(CHECKED, key, judged.model_copy(update={"seconds": cost.running - before}))
 
     def answered(self, submission: Submission, name: str) -> list[Answered]:
         """Return each request of an exercise with its finding. Raises KeyError if the submission lacks the exercise."""

@@ -8,10 +8,11 @@ at most a thousandth of the result's largest value. The bound for integers and b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
+from grader.batch.cost import Cost
 from grader.batch.findings import run_fault
 from grader.batch.remembering import POISON, Matters, Store
 from grader.common import dependency
@@ -28,20 +29,20 @@ FAILED = (KeyError, TypeError, ValueError, IndexError)
 class Poisoned:
     """Finds the operations of one program that matter (see the module).
 
-    Only the results of the program's first run, which has public inputs, are compared.
+    Only the results of the program's first run, which has inputs that are not hidden, are compared.
 
     Args:
         observation: what the runner observed of the program.
         run_changed: replaces the values of numbered operations of a kind, one operation at a time, and returns how much
             the program's results change (see ``runner.poison.moved``), or a fault. Raises WorkerDied.
-        seconds: the time limit of one run.
+        cost: the submission's cost, to which the trials add.
         store: a cache that keeps the answers from one run of the grader to the next.
         run_key: the cache key of the run without changes.
     """
 
     observation: Observation
     run_changed: Callable[[str, list[int]], Mapping[str, Any] | Fault]
-    seconds: float
+    cost: Cost
     store: Store
     run_key: bytes = b""
     found: dict[str, Matters] = field(default_factory=dict)
@@ -53,7 +54,13 @@ class Poisoned:
             if what not in self.found:
                 key = self.store.keys.poison(self.run_key, what)
                 kept = self.store.find(POISON, key)
-                self.found[what] = kept or self.store.keep(POISON, key, self._tried(what))
+                if kept is None:
+                    before = self.cost.running
+                    tried = self._tried(what)
+                    kept = self.store.keep(POISON, key, replace(tried, seconds=self.cost.running - before))
+                else:
+                    self.cost.running += kept.seconds
+                self.found[what] = kept
             found = self.found[what]
             return found.fault or list(found.each)
 
@@ -72,7 +79,7 @@ class Poisoned:
             except WorkerDied as died:
                 phase, _, number = died.phase.partition(" ")
                 if phase != "poisoning" or died.ours or len(matters) == MOST_DEATHS:
-                    return Matters(fault=run_fault(died, self.seconds))
+                    return Matters(fault=run_fault(died, self.cost.limits.run_seconds))
                 matters.add(int(number))
                 left.remove(int(number))
                 continue

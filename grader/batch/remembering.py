@@ -129,11 +129,13 @@ class Checked(BaseModel, frozen=True):
 
     Attributes:
         lasting: True if a new run would give equal results. For example, a fault of the machine may not repeat.
+        seconds: CPU seconds of the programs and trials (``Cost.running``).
     """
 
     results: list[Result]
     evidence: list[Evidence]
     lasting: bool = True
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -143,10 +145,12 @@ class Matters:
     Attributes:
         each: for each operation, in program order, whether it matters; empty if there is a fault.
         fault: the reason why the grader could not find out which operations matter, else None.
+        seconds: CPU seconds of the trials.
     """
 
     each: Sequence[bool] = ()
     fault: Fault | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -309,21 +313,22 @@ def _pack_run(value: RunResult, parts: Parts) -> bytes | None:
     header = value.header
     if "outputs" not in header or "broken" in header or "fault" in header:
         return None
-    facts = {k: v for k, v in header.items() if k not in ("outputs", "cpu", "blobs")}
+    facts = {k: v for k, v in header.items() if k not in ("outputs", "cpu")}
     unique: dict[bytes, int] = {}
     order = [unique.setdefault(blob, len(unique)) for blob in value.shards]
     results = frames.pack({"outputs": header["outputs"], "order": order}, list(unique))
-    return json.dumps([parts.put(frames.pack(facts)), parts.put(results)]).encode()
+    return json.dumps([parts.put(frames.pack(facts)), parts.put(results), header.get("cpu", 0.0)]).encode()
 
 
 def _unpack_run(data: bytes, parts: Parts) -> RunResult | None:
-    facts, results = (parts.get(name) for name in json.loads(data))
+    *names, seconds = json.loads(data)
+    facts, results = (parts.get(name) for name in names)
     if facts is None or results is None:
         return None
     header, _ = frames.read_frame(BytesIO(facts).read)
     outputs, unique = frames.read_frame(BytesIO(results).read)
     order = outputs.pop("order")
-    return RunResult(header | outputs, [unique[i] for i in order])
+    return RunResult(header | outputs | {"cpu": seconds}, [unique[i] for i in order])
 
 
 def _size_of_run(value: RunResult) -> int:
@@ -334,11 +339,12 @@ def _size_of_run(value: RunResult) -> int:
 
 
 def _pack_matters(value: Matters, parts: Parts) -> bytes | None:
-    return None if value.fault is not None else bytes(value.each)
+    return None if value.fault is not None else json.dumps([value.seconds, *value.each]).encode()
 
 
 def _unpack_matters(data: bytes, parts: Parts) -> Matters:
-    return Matters([byte == 1 for byte in data])
+    seconds, *each = json.loads(data)
+    return Matters(each, seconds=seconds)
 
 
 # -- results of checks -------------------------------------------------------------------------

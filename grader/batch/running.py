@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.batch.backends import stuck, unseen
-from grader.batch.children import GIVEN_UP
+from grader.batch.children import too_long
+from grader.batch.cost import Cost
 from grader.batch.findings import Replies, Reply, RunResult, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS, TRACES
 from grader.batch.workers import Workers
 from grader.common.formulas import LONGEST, points_of
 from grader.common.observation import Fault, Observation, Outcome
-from grader.course.config import Limits
 from grader.exercise import Call, Formula, Question
 from grader.intake.submission import Source
 from grader.judging.kinds.kind import is_blank
@@ -35,42 +35,13 @@ from grader.wire.messages import CallAsk, FormulaText
 NOT_HANDED_IN = Reply(Fault("missing", "nothing was handed in for this exercise"))
 
 
-@dataclass
-class Cost:
-    """Time that all files of one submission have used together.
-
-    Attributes:
-        limits: the submission's limits.
-        tracing: CPU seconds and idle seconds of the learner's processes.
-        running: CPU seconds of the programs. A program that does not finish in time counts as ``limits.run_seconds``.
-        hung: whether the keeper has ended a child of this submission for a time limit.
-    """
-
-    limits: Limits
-    tracing: float = 0.0
-    running: float = 0.0
-    hung: bool = False
-
-    @property
-    def tracing_left(self) -> float:
-        """Seconds that are left for running the learner's code; negative if the submission exceeded the limit."""
-        return self.limits.total_seconds - self.tracing
-
-    @property
-    def no_more_runs(self) -> Fault | None:
-        """The fault for all further programs if the limit on run time is exceeded; None while time is left."""
-        if self.running <= self.limits.total_run_seconds:
-            return None
-        return Fault("timeout", f"all programs together did not finish within {self.limits.total_run_seconds:g} s")
-
-
 @dataclass(frozen=True)
 class Trace:
     """The result of tracing a source (one file or notebook of a submission).
 
     Attributes:
         replies: the reply to each request. The reply to a call with hidden inputs is the program that was traced for
-            public inputs.
+            inputs that are not hidden.
         notes: errors that occurred while the source was loaded.
         files: the names by which programs refer to the source's files or notebook cells.
     """
@@ -90,8 +61,8 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
     if source is None:
         return Trace(dict.fromkeys(asks, NOT_HANDED_IN))
     asked = sent_to_child(asks)
-    if cost.tracing_left < 0:
-        found = Replies((GIVEN_UP,) * len(asked))
+    if cost.tracing_left <= 0:
+        found = Replies((too_long(cost.limits),) * len(asked))
     else:
         store, key = workers.store, workers.store.keys.trace(source, asked)
         found = store.find(TRACES, key, source)
@@ -110,8 +81,8 @@ def sent_to_child(asks: Sequence[Ask]) -> list[Ask]:
     """Return the requests that go to the learner's process. Requests with hidden inputs come last.
 
     Questions come first, so that a function that hangs or ends the process costs no answer. A call with hidden inputs
-    is left out: the learner's program is traced for public inputs, and the grader then runs this program on the hidden
-    inputs.
+    is left out: the learner's program is traced for inputs that are not hidden, and the grader then runs this program
+    on the hidden inputs.
     """
     sent = (a for a in asks if not (a.hidden_inputs and isinstance(a.of, Call)))
     return sorted(sent, key=lambda ask: (ask.hidden_inputs, not isinstance(ask.of, Question)))
@@ -147,11 +118,6 @@ def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list
     cost = Cost(workers.limits)
     traced = trace(workers, source, asks, cost)
     return run(workers, traced, asks, cost), list(traced.notes)
-
-
-def of_tasks(asks: Sequence[Ask]) -> list[Ask]:
-    """Return the requests that are not questions."""
-    return [ask for ask in asks if not isinstance(ask.of, Question)]
 
 
 def answers_of(workers: Workers, traced: Trace, asks: Sequence[Ask]) -> list[Answered]:
@@ -200,7 +166,7 @@ def with_formula_values(workers: Workers, ask: Ask, finding: Finding) -> Finding
 class ProgramRuns:
     """Runs the programs of one source. A task that reaches the time limit on one mesh is not run on later meshes.
 
-    This applies separately to runs on public inputs and to runs on hidden inputs.
+    This applies separately to runs on inputs that are not hidden and to runs on hidden inputs.
     """
 
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
@@ -241,12 +207,13 @@ class ProgramRuns:
             result = store.find(RUNS, key)
             if result is None:
                 result = store.keep(RUNS, key, program_run.run())
+            self._cost.running += result.header.get("cpu", 0.0)
             finding = observed(ask, result, before)
             observation = finding.observation
             if observation is None:
                 return finding
             if observation.outputs and observation.poison is None:
-                poison = Poisoned(observation, program_run.run_changed, seconds, store, key)
+                poison = Poisoned(observation, program_run.run_changed, self._cost, store, key)
                 observation = replace(observation, poison=poison)
             return Finding(self._with_devices(ask, observation, request, program))
         except WorkerDied as died:
@@ -269,7 +236,7 @@ class ProgramRuns:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """One program of a submission, and the workers that run it. Each run adds its CPU time to ``cost``."""
+    """One program of a submission, the workers that run it, and the submission's cost."""
 
     workers: Workers
     ask: Ask
@@ -280,12 +247,12 @@ class ProgramRun:
     def run(self) -> RunResult:
         """Run the program on the request's inputs. Raises WorkerDied."""
         with self._counted():
-            result = self.workers.run(self.ask, self.request, self.program)
-        self.cost.running += result.header.get("cpu", 0.0)
-        return result
+            return self.workers.run(self.ask, self.request, self.program)
 
     def run_changed(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
         """Change operations of the program and return how much the results change, see ``runner.poison.moved``.
+
+        The CPU time is added to the cost.
 
         Return a fault if the submission has no run time left. Raises WorkerDied.
         """

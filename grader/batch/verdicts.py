@@ -1,7 +1,7 @@
 """Judge findings (observations, outcomes, faults): make results of checks, with hints, and results of questions.
 
 To find the hint for a failed check, the grader runs the misconceptions (known mistakes) and compares their findings
-with the submission's findings. ``References`` traces and runs each misconception once.
+with the submission's findings. ``References`` keeps the findings of misconceptions, so each request is made once.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class ProgramFindings:
 class References:
     """Findings (observations, outcomes, faults) of references (the author's solutions) and misconceptions.
 
-    Each reference and each misconception runs once, on public inputs. Thread-safe.
+    Each program runs once, on inputs that are not hidden. Thread-safe.
     """
 
     def __init__(self) -> None:

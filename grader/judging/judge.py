@@ -24,9 +24,7 @@ from grader.judging.plan import Ask
 from grader.judging.seen import Answered, by_compiler, paired, seen_of
 
 # These texts must not depend on the hidden inputs or on their results.
-WRONG_ON_HIDDEN = (
-    "right on all public inputs, wrong on hidden inputs: look for code that fits only the public sizes or values"
-)
+WRONG_ON_HIDDEN = "right on all public inputs, wrong on hidden inputs: look for code that fits only the public inputs"
 BROKEN_ON_HIDDEN = "the grader failed on hidden inputs; this check needs review"
 MAX_SPANS = 1000  # A report shows no timeline with more bars than this.
 MAX_ROUTES = 2  # A report shows at most this many routes, and this many pipelines; ``explain`` shows all.

@@ -30,7 +30,7 @@ from grader.wire.trees import flat, leaves, mapped, rebuilt
 
 @dataclass(frozen=True)
 class Finding:
-    """What the grader makes of the reply to an ask (one request). Only one of the three attributes has a value.
+    """What the grader makes of the reply to an ask (one request). At most one of the three attributes has a value.
 
     Attributes:
         observation: facts and values of a traced program.

@@ -140,7 +140,12 @@ def execute(ask: CallAsk, code: bytes, inputs: list[list[np.ndarray]]) -> Messag
             lambda: compiled_on(make_mesh(ask["mesh"]), program, arguments, found),
         )
 
-    header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
+    def executed() -> Message:
+        before = time.process_time()
+        header, blobs = outputs_of(compiled(), inputs, steps)
+        return {**header, "cpu": time.process_time() - before}, blobs
+
+    header, blobs = _executed.get(key, executed)
     return {**header, **_facts_of(looked, *_with_compiled(found, header))}, blobs
 
 

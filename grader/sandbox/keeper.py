@@ -37,6 +37,7 @@ from grader.wire.messages import (
     SILENT,
     THREADS,
     TIMEOUT,
+    TOTAL,
     TraceRequest,
 )
 
@@ -201,10 +202,10 @@ class Inlet:
 
         Raises:
             AloneError: the grader or the sandbox's launcher has ended.
-            TimeoutError: a time limit is exceeded.
+            TimeoutError: the limit of this frame is exceeded.
             EOFError: the child closed its pipe.
             BadFrame: the frame is invalid, or the child exceeded the limit that the message names: ``flood`` (bytes),
-                ``disk``, ``threads`` or ``idle``.
+                ``disk``, ``threads``, ``idle`` or ``total`` (seconds).
         """
         self._this_one, self._raw = Allowance(self._idle, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -222,9 +223,8 @@ class Inlet:
             if ready and ready != [self._out]:
                 raise AloneError
             readable = bool(ready)
-            over = self._this_one.over or self._in_all.over
-            if over and (self._stages.begun or not readable):
-                raise TimeoutError
+            if self._stages.begun or not readable:
+                self._look_at_time()
             if self._stages.begun:
                 self._look_idle()
             if writable:
@@ -237,6 +237,12 @@ class Inlet:
             data += part
         self._raw.extend(data)
         return bytes(data)
+
+    def _look_at_time(self) -> None:
+        if self._in_all.over:
+            raise frames.BadFrame(TOTAL)
+        if self._this_one.over:
+            raise TimeoutError
 
     def _look_idle(self) -> None:
         if self._idle.seconds > self._idle_seconds:
@@ -289,7 +295,7 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
                 return DISK
             return DONE if stages.done else _how_it_ended(idle)
         except frames.BadFrame as error:
-            return str(error) if str(error) in (FLOOD, DISK, THREADS, IDLE) else GARBAGE
+            return str(error) if str(error) in (FLOOD, DISK, THREADS, IDLE, TOTAL) else GARBAGE
         if taken := stages.takes(body):
             # Send the child's frame first. The next stage runs learner code, which may get all processes killed.
             # The frame may also have keys of other kinds of frames, so "taken" names the kind that ``takes`` accepted.

@@ -118,6 +118,7 @@ class Worker:
         source: SourceCode,
         asks: Sequence[TracerAsk],
         hidden: Sequence[TracerAsk] = (),
+        total_seconds: float | None = None,
         idle_seconds: float | None = None,
     ) -> Iterator[tuple[TraceFrame, list[bytes]]]:
         """Start a child process for learner code, and yield the child's frames and the keeper's frames.
@@ -128,10 +129,11 @@ class Worker:
             source: the learner's code.
             asks: requests that the child gets after loading the source.
             hidden: requests with hidden inputs, which the child gets after answering all of ``asks``.
-            idle_seconds: limit on the child's idle time; by default only ``limits.total_seconds`` limits it.
+            total_seconds: limit on the child's CPU seconds and idle seconds; by default ``limits.total_seconds``.
+            idle_seconds: limit on the child's idle seconds; by default only the total is limited.
         """
         try:
-            yield from self._frames(source, asks, hidden, idle_seconds)
+            yield from self._frames(source, asks, hidden, total_seconds or self.limits.total_seconds, idle_seconds)
         except WorkerDied as died:
             if died.phase != "traced" or not self.traces_own_test():
                 raise
@@ -148,7 +150,9 @@ class Worker:
         source: SourceCode = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
         ask: FunctionAsk = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
         try:
-            bodies = [header.get("body", {}) for header, _ in self._frames(source, [ask], ())]
+            bodies = [
+                header.get("body", {}) for header, _ in self._frames(source, [ask], (), self.limits.total_seconds)
+            ]
         except WorkerDied:
             return False
         return any(body.get("values") == [{"value": 1}] for body in bodies)
@@ -158,11 +162,12 @@ class Worker:
         source: SourceCode,
         asks: Sequence[TracerAsk],
         hidden: Sequence[TracerAsk],
+        seconds: float,
         idle_seconds: float | None = None,
     ) -> Iterator[tuple[TraceFrame, list[bytes]]]:
         self.await_ready()
         request: TraceRequest = {
-            "limits": self.limits.model_dump() | {"idle_seconds": idle_seconds or self.limits.total_seconds},
+            "limits": self.limits.model_dump() | {"total_seconds": seconds, "idle_seconds": idle_seconds or seconds},
             "env": environment(self.devices),
             "scratch": self.scratch,
             "tier": self.tier,
@@ -170,7 +175,7 @@ class Worker:
             "chunks": len(source["chunks"]),
             "counts": [len(asks), len(hidden)],
         }
-        deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
+        deadline = time.monotonic() + backstop(seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, hidden)]
         names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
         # Source texts are binary parts of the frame. In the frame's JSON header, each byte could take six bytes, and

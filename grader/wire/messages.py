@@ -201,7 +201,8 @@ TraceFrame = ChildFrame | KeeperFrame
 # How a child ended: the values of ``end``. Two more values have a number: "exited with N" has the child's exit code,
 # and "died of signal N" has the signal that killed the child.
 DONE = "done"  # All answers came.
-TIMEOUT = "timeout"  # A time limit was exceeded.
+TIMEOUT = "timeout"  # The limit for one frame was exceeded, such as the limit of a function.
+TOTAL = "total"  # The submission's time was used up.
 IDLE = "idle"  # The child was idle for too long.
 FLOOD = "flood"  # The child sent too many bytes, or too many frames that were not expected.
 DISK = "disk"  # The scratch folder was too large.

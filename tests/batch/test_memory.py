@@ -114,6 +114,24 @@ def test_a_second_run_traces_nothing_and_gives_the_same_reports(
 
 
 @isolated
+def test_programs_from_the_cache_cost_as_much_as_they_cost_when_they_ran(
+    course: Course, reports: Reports, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier, they cost nothing. So the first of two equal submissions could exceed a limit that the second kept."""
+    run = Worker.run_program
+
+    def slow(self: Worker, *about: Any, **more: Any) -> Any:
+        header, blobs = run(self, *about, **more)
+        return header | {"cpu": 0.6 * course.config.limits.total_run_seconds}, blobs
+
+    monkeypatch.setattr(Worker, "run_program", slow)
+    for grading in range(3):
+        report = Report.loads(reports(course, cache, {"ada": RIGHT})["ada"])
+        reasons = [r.reason for r in report.exercises[0].results if "all programs together" in r.reason]
+        assert reasons and report.earned == 0, grading
+
+
+@isolated
 def test_equal_programs_are_judged_once_with_any_answers(
     course: Course, reports: Reports, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,7 +397,7 @@ def test_equal_programs_with_other_inputs_are_separate_runs(cache: Cache) -> Non
     ran = RunResult({"outputs": [], "memory": 3, "cpu": 0.1}, [b"abc", b"abc", b""])
     assert made.find(RUNS, one) is None and made.keep(RUNS, one, ran) is ran
     again = store(cache).find(RUNS, one)
-    assert again is not None and (again.header, again.shards) == ({"outputs": [], "memory": 3}, [b"abc", b"abc", b""])
+    assert again == ran
 
 
 @pytest.mark.parametrize("header", [{"fault": {"kind": "compile"}}, {"broken": "it"}, {"outputs": [], "broken": "it"}])

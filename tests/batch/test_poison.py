@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grader.batch.cost import Cost
 from grader.batch.findings import run_fault
 from grader.batch.poison import MOST_DEATHS, Poisoned
 from grader.batch.remembering import Keys, Store
@@ -18,6 +19,7 @@ from grader.common.cache import Cache
 from grader.common.dependency import COLLECTIVES, MATMULS
 from grader.common.observation import Fault, Observation
 from grader.course.loading import Course, load_course
+from grader.sandbox.limits import Limits
 from grader.sandbox.worker import WorkerDied
 from tests.batch.test_workers import COURSE, TIER, array, source
 from tests.seen import collective, sharded
@@ -58,7 +60,7 @@ class Says:
 def poisoned(asked: Any, count: int = 3, dtype: str = "float32") -> Poisoned:
     result = sharded(np.full((8, 4), 2.0), ("x",), dtype=dtype)
     talks = [collective("permute", "x", number=n) for n in range(count)]
-    return Poisoned(Observation([[result]], talks, 0), asked.moved, 60, Store(Keys(None)))
+    return Poisoned(Observation([[result]], talks, 0), asked.moved, Cost(Limits()), Store(Keys(None)))
 
 
 @pytest.mark.parametrize(

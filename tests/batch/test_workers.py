@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from grader.batch import findings as replies
-from grader.batch.findings import OTHER_KIND, Reply, RunResult
+from grader.batch.cost import Cost
+from grader.batch.findings import GAVE_UP, OTHER_KIND, Reply, RunResult
 from grader.batch.in_process import InProcess
-from grader.batch.running import Cost, ProgramRuns, collect, trace
+from grader.batch.running import ProgramRuns, collect, trace
 from grader.batch.workers import Pool, Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
@@ -492,7 +493,9 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
     ("died", "kind", "message"),
     [
         (WorkerDied("timeout"), "timeout", "the program did not finish within 30 s, twice"),
-        (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other without end, "),
+        (died(f"F1 rendezvous.cc:31] {GAVE_UP} `all-reduce` of 40 seconds exceeded."), "timeout", "the devices waited for each other without end, "),
+        (died("E1 rendezvous.cc:31] This thread ... may be stuck"), "crashed", "XLA ended the process twice while running this program"),
+        (WorkerDied("died", f"{GAVE_UP} `all-reduce`"), "broken", "XLA ended the process twice while running this program"),
         (died("Check failed: a == b"), "crashed", "XLA ended the process twice while running this program: Check failed: a == b"),
         (died("", "asked"), "crashed", "XLA ended the process twice while reading this program"),
         (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; a test program of the grader fails too, so the fault is the grader's"),
@@ -566,7 +569,7 @@ def test_a_program_whose_devices_wait_counts_towards_the_limit(
     """Devices that wait use no CPU time, so each such program counts as one that reached its time limit."""
 
     def stuck(*about: object) -> RunResult:
-        raise died("This thread may be stuck")
+        raise died(GAVE_UP)
 
     monkeypatch.setattr(workers, "run", stuck)
     cost = Cost(workers.limits)

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from bench.system_calls import read as counted
+from grader.batch.cost import Cost
 from grader.batch.grade import Grader
-from grader.batch.running import Cost, trace
+from grader.batch.running import trace
 from grader.course.finding import find_course
 from grader.intake.submission import Chunk, Source
 from grader.sandbox.calls import (

@@ -156,7 +156,7 @@ def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     limits = {"trace_seconds": 1.0, "total_seconds": 1.0, "idle_seconds": 1.0}
     stages = Stages(to_child, b"", b"", [])
     ended, _ = relay(out, IdleTime(1), limits, str(tmp_path), stages, lambda header, blobs: sent.append(header))
-    assert sent == [{"from": "child", "taken": "started"}] and ended in ("disk", "timeout")
+    assert sent == [{"from": "child", "taken": "started"}] and ended in ("disk", "total")
     os.close(out)
     os.close(inlet)
 
