@@ -29,7 +29,7 @@ from grader.course.reference import reference_source
 from grader.exercise import Exercise, Task
 from grader.judging.answers import judge_answer, kind_of, show_params, some_variants, wanted
 from grader.judging.judge import judge_checks
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 from grader.sandbox.tiers import best_tier
 
 WRONG = Path(__file__).resolve().parent / "wrong"
@@ -142,9 +142,9 @@ class Findings:
 
     def __init__(self, grader: Grader) -> None:
         self.grader = grader
-        self.known: dict[tuple[str, str], list[Answered]] = {}
+        self.known: dict[tuple[str, str], list[AskFinding]] = {}
 
-    def of(self, exercise: Exercise, texts: list[tuple[str, str]]) -> list[list[Answered]]:
+    def of(self, exercise: Exercise, texts: list[tuple[str, str]]) -> list[list[AskFinding]]:
         """Return, for each pair (source code, task), the answers to all requests of the task."""
         asks = [a for a in self.grader.plan(exercise.id, False) if not a.hidden_inputs]
         left = [one for one in dict.fromkeys(texts) if one not in self.known]

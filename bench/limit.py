@@ -40,7 +40,7 @@ sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
 
 import load  # noqa: E402
 
-from grader.batch import findings  # noqa: E402
+from grader.batch.replies import RunResult, observed, plain_values, reply_of  # noqa: E402
 from grader.batch.running import sent_to_child  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
@@ -49,8 +49,8 @@ from grader.intake.reading import read  # noqa: E402
 from grader.intake.submission import Source  # noqa: E402
 from grader.judging.judge import judge_checks  # noqa: E402
 from grader.judging.plan import Ask, plan  # noqa: E402
-from grader.judging.seen import Answered, Finding  # noqa: E402
-from grader.learner.answering import answer  # noqa: E402
+from grader.judging.seen import AskFinding, Finding  # noqa: E402
+from grader.learner import answering  # noqa: E402
 from grader.learner.loading import load as loaded  # noqa: E402
 from grader.learner.surroundings import share_ir_context, tolerant_jax  # noqa: E402
 from grader.runner import execution  # noqa: E402
@@ -90,14 +90,14 @@ class ByHand:
             traced, replies = sent_to_child(asks), []
             for ask in traced:
                 with self.timed("trace and lower"):
-                    replies.append(answer(ask.for_tracer(list(program.files)), program, SECONDS))
+                    replies.append(answering.reply_to(ask.for_tracer(list(program.files)), program, SECONDS))
         found = [self.finding(ask, *self.reply_to(ask, traced, replies)) for ask in asks]
         key = (name, tuple(f.observation.program if f.observation else repr(f) for f in found))
         if key not in self.judged:
             self.judged.add(key)
             with self.timed("judge"):
                 judge_checks(
-                    self.course.exercise(name), [Answered(*p) for p in zip(asks, found, strict=True)], public=False
+                    self.course.exercise(name), [AskFinding(*p) for p in zip(asks, found, strict=True)], public=False
                 )
 
     def reply_to(self, ask: Ask, traced: list[Ask], replies: list[Any]) -> Any:
@@ -113,12 +113,12 @@ class ByHand:
         return replies[traced.index(next(same))]
 
     def finding(self, ask: Ask, body: dict[str, Any], blobs: list[bytes]) -> Finding:
-        reply, request = findings.reply_of(ask, body, blobs), ask.for_runner(["any.py"])
+        reply, request = reply_of(ask, body, blobs), ask.for_runner(["any.py"])
         if reply.fault is not None or reply.program is None:
-            return Finding(fault=reply.fault) if reply.fault else findings.plain_values(ask, reply.body)
+            return Finding(fault=reply.fault) if reply.fault else plain_values(ask, reply.body)
         with self.timed("read, compile and run"):
-            answer = findings.RunResult(*execution.execute(request, reply.program, ask.arrays()))
-        return findings.observed(ask, answer)
+            answer = RunResult(*execution.execute(request, reply.program, ask.arrays()))
+        return observed(ask, answer)
 
     @property
     def whole(self) -> float:

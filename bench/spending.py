@@ -46,7 +46,7 @@ def of_processes(*pids: int) -> float:
 
 def by_role(grader: Grader) -> dict[str, float]:
     """Return the CPU seconds so far of this process (``parent``) and of the grader's workers, by role."""
-    workers = {worker for host in grader.worker_sets for worker in host.processes}
+    workers = {worker for host in grader.worker_sets for worker in host.each_worker}
     found: dict[str, float] = defaultdict(float, parent=time.process_time())
     for pid, role in [(worker.process.pid, worker.role) for worker in workers if worker.process]:
         found[role] += of_processes(pid)

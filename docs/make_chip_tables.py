@@ -34,8 +34,8 @@ from typing import Any
 from jax.sharding import PartitionSpec as P
 
 from grader.batch import explaining
-from grader.batch.findings import collective_of
 from grader.batch.grade import Grader
+from grader.batch.replies import collective_of
 from grader.batch.running import collect
 from grader.clock import Slice, Timeline, live_memory, placed, replayed
 from grader.common.files import write_atomic

@@ -157,7 +157,7 @@ def trace_text(
     """Trace the task ``f`` with arguments ``a``, ``b``, ... ``text`` is a ``.py`` file, or a list of cells."""
     from grader.exercise import Call, Cases, Task
     from grader.judging.plan import Ask
-    from grader.learner.answering import answer
+    from grader.learner.answering import reply_to
     from grader.learner.loading import load
     from grader.learner.surroundings import tolerant_jax
 
@@ -174,7 +174,7 @@ def trace_text(
     request = ask.for_tracer([name for name, _ in chunks])
     with tolerant_jax():
         program = load({"name": "a", "chunks": chunks}, seconds)
-        reply, blobs = answer(request, program, seconds)
+        reply, blobs = reply_to(request, program, seconds)
     return Traced(request, reply, blobs, program.faults)
 
 

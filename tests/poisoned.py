@@ -11,7 +11,7 @@ from grader.common.observation import Seen
 from grader.exercise import Array, Call, Task
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask, inputs_of, rng
-from grader.judging.seen import Answered, seen_of
+from grader.judging.seen import AskFinding, seen_of
 
 MESH = {"x": 4, "y": 2}
 IMPORTS = """\
@@ -37,7 +37,7 @@ def answered(
     mesh: Mapping[str, int] = MESH,
     wrt: tuple[str, ...] = (),
     cotangent: Array | None = None,
-) -> Answered:
+) -> AskFinding:
     """Run the task ``f`` of ``text`` with arrays ``a``, ``b``, ..., and return its answer."""
     call = Call(Task("f", "array", task), dict(zip("abcdef", args, strict=False)), {}, (mesh,), {}, {}, wrt, cotangent)
     ask = Ask(call, mesh, {}, list(inputs_of(call, mesh, {}, {}, rng("open", "here"))), exercise="one")
@@ -49,7 +49,7 @@ def answered(
 
 def seen(text: str, *args: Array, **more: Any) -> Seen:
     """Run the task ``f`` once, and return the ``Seen`` that a check gets."""
-    (found,) = seen_of(answered(text, *args, **more), own_run=True)
+    (found,) = seen_of(answered(text, *args, **more), learners_run=True)
     return found
 
 

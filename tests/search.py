@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 from grader.batch.cost import Cost
-from grader.batch.findings import Reply
 from grader.batch.grade import Grader
+from grader.batch.replies import Reply
 from grader.batch.running import ProgramRuns
 from grader.batch.workers import Workers
 from grader.common.intervals import Interval
@@ -41,7 +41,7 @@ from grader.course.loading import load_course
 from grader.exercise import Call
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.judge import judge_checks
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 from grader.runner.program import canonical
 from grader.sandbox.tiers import best_tier
 from grader.wire.messages import SourceCode
@@ -250,7 +250,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
 
         try:
             seen = findings(code)
-            value, traffic, *_ = judge_checks(exercise, [Answered(a, seen[a]) for a in ours], public=False)
+            value, traffic, *_ = judge_checks(exercise, [AskFinding(a, seen[a]) for a in ours], public=False)
         except Exception as error:
             wrong(f"the grader raised {type(error).__name__}: {error}")
         else:

@@ -28,7 +28,7 @@ from grader.expect import (
 )
 from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from grader.wire import frames as wire
 from grader.wire.frames import NATIVE, dtype_of, pack_array, unpack_array, wide
 from tests.seen import seen, sharded
@@ -198,7 +198,7 @@ def asked(dtype: str = "float32", kind: str = "task") -> Exercise:
 def judged(exercise: Exercise, answer: Any) -> list[Result]:
     """Return the results of the checks if every run returns ``answer(ask, inputs)``, a list of arrays."""
     asks = plan(exercise, public=True, seed="s")
-    found = [Answered(ask, Finding(Observation([answer(ask, one) for one in ask.inputs], [], 0))) for ask in asks]
+    found = [AskFinding(ask, Finding(Observation([answer(ask, one) for one in ask.inputs], [], 0))) for ask in asks]
     return judge_checks(exercise, found, public=True)
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grader.batch.findings import RunResult, observed, plain_values, reply_of
+from grader.batch.replies import RunResult, observed, plain_values, reply_of
 from grader.common.result import Report
 from grader.exercise import Exercise, normal
 from grader.intake.reading import read

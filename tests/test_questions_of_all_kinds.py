@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from grader.batch.findings import plain_values
 from grader.batch.grade import Grader
+from grader.batch.replies import plain_values
 from grader.batch.workers import Workers
 from grader.common.observation import Outcome
 from grader.common.result import ExerciseReport, Report

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from grader.batch import findings
+from grader.batch import replies
 from grader.batch.cost import Cost
-from grader.batch.findings import Reply
 from grader.batch.grade import Grader
+from grader.batch.replies import Reply
 from grader.batch.running import ProgramRuns
 from grader.common.intervals import Interval
 from grader.common.observation import Fault, Observation
@@ -63,7 +63,7 @@ def test_the_search_reports_faults_that_count_as_the_graders(monkeypatch: pytest
     def ours(*args: Any, **options: Any) -> Fault:
         return Fault("broken", "ours")
 
-    monkeypatch.setattr(findings, "fault_of", ours)
+    monkeypatch.setattr(replies, "fault_of", ours)
     assert {kind for kind, *_ in search.search(1, most=12).wrong} == {"programs", "patches"}
 
 

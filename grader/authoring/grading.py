@@ -10,12 +10,12 @@ from grader.batch.running import collect
 from grader.batch.verdicts import judge_answers
 from grader.common.result import ExerciseReport
 from grader.intake.submission import Submission
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 
 
 def graded_and_public(
-    grader: Grader, submission: Submission, name: str, known: Iterable[Answered] = (), *, only_known: bool = False
-) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
+    grader: Grader, submission: Submission, name: str, known: Iterable[AskFinding] = (), *, only_known: bool = False
+) -> tuple[ExerciseReport, ExerciseReport, list[AskFinding]]:
     """Return (report on all checks, report on public checks and inputs, all answers) for one exercise.
 
     Args:
@@ -34,11 +34,11 @@ def graded_and_public(
         found |= {a.ask.answer_key: a.finding for a in new}
         reports = []
         for public in (False, True):
-            answered = [Answered(ask, found[ask.answer_key]) for ask in plans[public]]
+            answered = [AskFinding(ask, found[ask.answer_key]) for ask in plans[public]]
             checked = grader.judge.checked(exercise, answered, workers, public)
             own = judge_answers(grader.course, exercise, answered, submission.student, submission.sources[name])
             results = [*checked.results, *own]
             reports.append(
                 exercise_report(grader.basis, submission, name, results, checked.evidence, notes, public=public)
             )
-        return reports[0], reports[1], [Answered(ask, found[key]) for key, ask in every.items()]
+        return reports[0], reports[1], [AskFinding(ask, found[key]) for key, ask in every.items()]

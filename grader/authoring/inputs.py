@@ -25,7 +25,7 @@ from grader.exercise.declarations import judged_calls
 from grader.expect import same_outcome, show_outcome, show_value
 from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, arrays_of, plan
-from grader.judging.seen import Answered, Finding, reference_outcome
+from grader.judging.seen import AskFinding, Finding, reference_outcome
 from grader.wire.frames import NotPlain, encode, is_inexact
 from grader.wire.trees import leaves
 
@@ -254,7 +254,7 @@ def _rounding(exercise: Exercise, asks: list[tuple[Ask, Cases]]) -> Iterator[str
     """Yield a problem for each check that fails a program because of rounding errors in its floats."""
     for direction in (1, -1):
         answered = [
-            Answered(
+            AskFinding(
                 ask,
                 Finding(outcomes=[_rounded(reference_outcome(cases.task, case), direction) for case in ask.cases]),
             )

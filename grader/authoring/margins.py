@@ -21,7 +21,7 @@ from grader.exercise import Check, Exercise
 from grader.expect import show_bytes, show_time
 from grader.judging.judge import Together, together
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 
 ROOM = 1.1
 ROUNDING = 1e-9
@@ -35,7 +35,7 @@ SHOWN: Mapping[str, Callable[[float], str]] = {
     "expect_step_time": lambda seconds: show_time(seconds * 1e12),
     "expect_bubble": lambda part: f"{part:.1%}",
 }
-Amounts = Mapping[str, Sequence[Answered]]
+Amounts = Mapping[str, Sequence[AskFinding]]
 Uses = Mapping[str, BudgetUse]
 """The amounts that an ``expect`` function compared with one budget, by program name."""
 
@@ -268,7 +268,9 @@ def _shown(word: str) -> Callable[[float], str]:
     return SHOWN.get(word, lambda n: f"{n:g}")
 
 
-def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iterator[tuple[str, BudgetKey, BudgetUse]]:
+def uses_of(
+    check: Check, answered: Sequence[AskFinding], measuring: bool
+) -> Iterator[tuple[str, BudgetKey, BudgetUse]]:
     """Yield (mesh and sizes, budget, comparison) for each comparison with a budget in this check.
 
     Args:
@@ -295,7 +297,7 @@ def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
         replace(of_call, measuring=measuring)
         if isinstance(of_call, Seen)
         else [replace(seen, measuring=measuring) for seen in of_call]
-        for of_call in next(iter(group.seen(own_run=False)))
+        for of_call in next(iter(group.seen(learners_run=False)))
     )
     # If the check raises an error, use the amounts that it compared before. Another part of ``verify`` reports errors.
     with suppress(Exception):

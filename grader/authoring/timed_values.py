@@ -19,13 +19,13 @@ from grader.common.observation import Observation, Sharded
 from grader.exercise import Call, Check, Exercise
 from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, Finding, partner
+from grader.judging.seen import AskFinding, Finding, partner
 from grader.wire.trees import leaves
 
 MEND = "add expect_close to a check of the call that exercise.timing names"
 
 
-def timed_problems(exercise: Exercise, reference: Sequence[Answered]) -> Iterator[str]:
+def timed_problems(exercise: Exercise, reference: Sequence[AskFinding]) -> Iterator[str]:
     """Yield the problems of timed tasks: results that no check judges, and points that do not depend on results.
 
     If one result of the judged program has other values, a check of the judged call must fail. If all results have
@@ -45,14 +45,14 @@ def timed_problems(exercise: Exercise, reference: Sequence[Answered]) -> Iterato
                 yield f"{judged.ask.task} is timed, but {where} {problem}"
 
 
-def _unjudged(exercise: Exercise, judged: Answered, reference: Sequence[Answered]) -> Iterator[str]:
+def _unjudged(exercise: Exercise, judged: AskFinding, reference: Sequence[AskFinding]) -> Iterator[str]:
     """Yield a problem for each result of the judged program that can have other values without failing a check."""
     for number, name in enumerate(_names(judged)):
         if not any(_failing(exercise, judged.ask, _with_other_values(judged.ask, {number}, reference))):
             yield f"no check fails if {name} has other values: {MEND}"
 
 
-def _independent(exercise: Exercise, timed: Ask, judged: Answered, reference: Sequence[Answered]) -> Iterator[str]:
+def _independent(exercise: Exercise, timed: Ask, judged: AskFinding, reference: Sequence[AskFinding]) -> Iterator[str]:
     """Yield a problem for each check of the timing call that passes if all results have other values."""
     every = set(range(len(_names(judged))))
     failing = set(_failing(exercise, judged.ask, _with_other_values(judged.ask, every, reference)))
@@ -61,7 +61,7 @@ def _independent(exercise: Exercise, timed: Ask, judged: Answered, reference: Se
             yield f"{check.name} passes if all results have other values: name a check of values in its after=..."
 
 
-def _names(judged: Answered) -> list[str]:
+def _names(judged: AskFinding) -> list[str]:
     """Return a name for each output of the judged program: results first, then gradients."""
     call, found = judged.ask.of, judged.finding.observation
     assert isinstance(call, Call) and found is not None
@@ -71,7 +71,7 @@ def _names(judged: Answered) -> list[str]:
     return [name or (f"result {n}" if count > 1 else "the result") for n, name in enumerate(results, 1)] + gradients
 
 
-def _with_other_values(ask: Ask, numbers: Collection[int], reference: Sequence[Answered]) -> list[Answered]:
+def _with_other_values(ask: Ask, numbers: Collection[int], reference: Sequence[AskFinding]) -> list[AskFinding]:
     """Return the answers, with other values of the outputs ``numbers`` of the ask's program, for all inputs."""
     return [
         replace(a, finding=Finding(_changed(a.finding.observation, numbers)))
@@ -98,8 +98,8 @@ def _moved(result: Sharded) -> Sharded:
     return replace(result, shards=[part + far for part in result.shards])
 
 
-def _failing(exercise: Exercise, ask: Ask, answered: list[Answered]) -> Iterator[Check]:
+def _failing(exercise: Exercise, ask: Ask, answered: list[AskFinding]) -> Iterator[Check]:
     """Yield the checks of the ask's call that do not pass."""
     for check in exercise.checks.values():
-        if ask.of in check.calls and judge_check(check, answered, own_run=False).status != "passed":
+        if ask.of in check.calls and judge_check(check, answered, learners_run=False).status != "passed":
             yield check

@@ -25,7 +25,7 @@ from grader.exercise import Alternative, Call, Check, Exercise, Misconception
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.judge import Together, together
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, Finding, partner
+from grader.judging.seen import AskFinding, Finding, partner
 
 AT_ONCE = 12
 """The largest number of submissions in a batch."""
@@ -38,7 +38,7 @@ NOTHING_LEFT = (
 )
 
 
-def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[list[Answered]]:
+def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[list[AskFinding]]:
     """Run several submissions in one process, and return each submission's answers to its requests.
 
     A submission's list of answers is empty if another submission may have changed the answers.
@@ -62,7 +62,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     return [_own(asks, [found[ask] for ask in own]) for (_, asks), own in zip(texts, every, strict=True)]
 
 
-def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> Iterator[list[Answered]]:
+def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> Iterator[list[AskFinding]]:
     """Run submissions in batches, and yield each submission's answers to its requests. Arguments: see ``tried``.
 
     If other submissions may have changed an answer, the submission runs again, alone in a process. A submission
@@ -74,15 +74,15 @@ def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> It
             yield found or tried(grader, [text])[0]
 
 
-def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
+def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[AskFinding]:
     """Return one submission's answers; [] if an answer is a fault that another submission may have caused."""
     faults = {f.fault.kind for f in findings if f.fault and not f.fault.ran}
-    return [Answered(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []
+    return [AskFinding(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []
 
 
 def first_cases(
-    exercise: Exercise, reference: Sequence[Answered], fails: Collection[str] = (), every: Collection[str] = ()
-) -> list[Answered]:
+    exercise: Exercise, reference: Sequence[AskFinding], fails: Collection[str] = (), every: Collection[str] = ()
+) -> list[AskFinding]:
     """Return the reference solution's results for the first cases: each check on one mesh, with the public sizes.
 
     If learners cannot try one of a check's calls, the check has the hidden sizes. If a call runs in both modes of
@@ -106,7 +106,7 @@ def first_cases(
     return [a for a in reference if a.ask in timed or a.ask in chosen]
 
 
-def without_trials(answered: Sequence[Answered]) -> list[Answered]:
+def without_trials(answered: Sequence[AskFinding]) -> list[AskFinding]:
     """Return the answers without their field ``poison``.
 
     The object ``poison`` runs a program again with changed results of operations, to find the operations that affect
@@ -119,8 +119,8 @@ def without_trials(answered: Sequence[Answered]) -> list[Answered]:
 
 
 def few_cases(
-    exercise: Exercise, others: Iterable[Misconception | Alternative], reference: Sequence[Answered]
-) -> dict[str, list[Answered]]:
+    exercise: Exercise, others: Iterable[Misconception | Alternative], reference: Sequence[AskFinding]
+) -> dict[str, list[AskFinding]]:
     """Return, by name of each misconception, the reference's results for the first cases of the misconception.
 
     If a check's budget must separate right from wrong programs, the misconceptions that fail the check have all cases.
@@ -156,8 +156,8 @@ class Replaced:
 
     by: Misconception | Alternative
     text: str
-    known: list[Answered]
-    answered: list[Answered]
+    known: list[AskFinding]
+    answered: list[AskFinding]
 
     def run(self, grader: Grader, name: str) -> tuple[ExerciseReport, ExerciseReport]:
         """Run the program with all cases, alone in a process.
@@ -173,8 +173,8 @@ def replaced_texts(
     grader: Grader,
     exercise: Exercise,
     others: Sequence[Misconception | Alternative],
-    reference: list[Answered],
-    cases: Mapping[str, Sequence[Answered]],
+    reference: list[AskFinding],
+    cases: Mapping[str, Sequence[AskFinding]],
 ) -> list[Replaced]:
     """Run the solution with one task replaced, once for each misconception and each alternative.
 
@@ -209,8 +209,8 @@ def replaced_texts(
 
 
 def _found(
-    grader: Grader, texts: list[tuple[str, list[Ask]]], own: str, reference: list[Answered]
-) -> list[list[Answered]]:
+    grader: Grader, texts: list[tuple[str, list[Ask]]], own: str, reference: list[AskFinding]
+) -> list[list[AskFinding]]:
     asks = set[Ask]().union(*(asks for _, asks in texts))
     asked = [a for a in reference if a.ask in asks]
     *found, last = tried(grader, [*texts, (own, [a.ask for a in asked])])
@@ -219,7 +219,7 @@ def _found(
     return found if alike(last, asked) else [[]] * len(texts)
 
 
-def amounts(reference: list[Answered], texts: Sequence[Replaced]) -> tuple[Amounts, Amounts]:
+def amounts(reference: list[AskFinding], texts: Sequence[Replaced]) -> tuple[Amounts, Amounts]:
     """Return the results of the right programs, and the results of the wrong programs, by name of the program."""
     right, wrong = {"the reference": without_trials(reference)}, {}
     for text in texts:
@@ -230,7 +230,7 @@ def amounts(reference: list[Answered], texts: Sequence[Replaced]) -> tuple[Amoun
     return right, wrong
 
 
-def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
+def alike(some: Sequence[AskFinding], others: Sequence[AskFinding]) -> bool:
     """Return True if both lists have equal programs (equal outcomes, for plain Python tasks) in equal order."""
     return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
 

@@ -25,7 +25,7 @@ from grader.course.statements import Statement, statements
 from grader.exercise import Alternative, Cases, Check, Exercise, Task
 from grader.expect import show_outcome
 from grader.judging.judge import judge_checks
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from grader.reports.points import counted
 from grader.wire.frames import encode
 
@@ -58,10 +58,10 @@ class Trivial:
 
     task: Task
     does: str
-    found: list[Answered]
+    found: list[AskFinding]
 
 
-def trivial_problems(grader: Grader, exercise: Exercise, reference: Iterable[Answered]) -> Iterator[str]:
+def trivial_problems(grader: Grader, exercise: Exercise, reference: Iterable[AskFinding]) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
     Trivial programs replace one task at a time, and then all tasks at once. All programs are tried with a few cases
@@ -71,7 +71,7 @@ def trivial_problems(grader: Grader, exercise: Exercise, reference: Iterable[Ans
         reference: the results of running the reference solution.
     """
     found = {a.ask.answer_key: a.finding for a in reference}
-    graded = [Answered(ask, found[ask.answer_key]) for ask in grader.plan(exercise.id, False)]
+    graded = [AskFinding(ask, found[ask.answer_key]) for ask in grader.plan(exercise.id, False)]
     first, reported = first_cases(exercise, graded), set[str]()
     if not any(earned(exercise, first, some) for some in _tries(trivial_programs(grader, exercise, first))):
         return
@@ -82,18 +82,18 @@ def trivial_problems(grader: Grader, exercise: Exercise, reference: Iterable[Ans
                 yield _problem(check, some)
 
 
-def trivial_programs(grader: Grader, exercise: Exercise, reference: list[Answered]) -> Iterator[Trivial]:
+def trivial_programs(grader: Grader, exercise: Exercise, reference: list[AskFinding]) -> Iterator[Trivial]:
     for task in exercise.tasks.values():
         own = [a for a in reference if a.ask.task == task.name]
         if task.kind == "function":
             for does, outcome in trivial_functions(task, own).items():
-                found = [Answered(a.ask, Finding(outcomes=list(map(outcome, a.ask.cases)))) for a in own]
+                found = [AskFinding(a.ask, Finding(outcomes=list(map(outcome, a.ask.cases)))) for a in own]
                 yield Trivial(task, does, found)
             yield from _knowing(task, own)
     yield from _traced(grader, exercise, reference)
 
 
-def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
+def trivial_functions(task: Task, reference: list[AskFinding]) -> dict[str, Callable[[Mapping], Outcome]]:
     """Return trivial functions for a plain Python task, by a description such as "returns 0".
 
     A trivial function always has the same outcome (of ``CONSTANTS`` or of the reference solution), or returns its first
@@ -106,7 +106,7 @@ def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callab
     return found | {"returns its first argument": lambda case: Outcome(case.get(first))}
 
 
-def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
+def _knowing(task: Task, reference: list[AskFinding]) -> Iterator[Trivial]:
     """Yield programs that give right results for public cases, and one constant result for all hidden cases."""
     known = [(a.ask, _marked(a, reference)) for a in reference]
     constants = {"returns None": Outcome(None)}
@@ -114,13 +114,13 @@ def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
         constants |= {_does(o): o for o in [o for is_public, o in outcomes if not is_public][:1]}
     for does, one in constants.items():
         found = [
-            Answered(ask, Finding(outcomes=[o if is_public else one for is_public, o in outcomes]))
+            AskFinding(ask, Finding(outcomes=[o if is_public else one for is_public, o in outcomes]))
             for ask, outcomes in known
         ]
         yield Trivial(task, f"{KNOWS} and otherwise {does}", found)
 
 
-def _marked(of: Answered, reference: list[Answered]) -> list[tuple[bool, Outcome]]:
+def _marked(of: AskFinding, reference: list[AskFinding]) -> list[tuple[bool, Outcome]]:
     """Return (whether the case is public, its outcome) for each case in ``of``."""
     if not of.finding.outcomes:
         return []
@@ -133,7 +133,7 @@ def _does(outcome: Outcome) -> str:
     return f"raises {outcome.error}" if outcome.error else show_outcome(outcome).replace("returned", "returns", 1)
 
 
-def _traced(grader: Grader, exercise: Exercise, reference: list[Answered]) -> Iterator[Trivial]:
+def _traced(grader: Grader, exercise: Exercise, reference: list[AskFinding]) -> Iterator[Trivial]:
     own = "import jax\n" + reference_source(exercise, answers(grader.course, exercise, "verify"))
     tries = [(t, does) for does in TRACED for t in exercise.tasks.values() if t.kind != "function"]
     texts = [
@@ -153,14 +153,14 @@ def _tries(programs: Iterable[Trivial]) -> Iterator[list[Trivial]]:
     yield from (some for some in alike.values() if len(some) > 1)
 
 
-def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Trivial]) -> list[Check]:
+def earned(exercise: Exercise, reference: list[AskFinding], programs: Iterable[Trivial]) -> list[Check]:
     """Return the checks that still pass after trivial programs replace their tasks."""
     tasks = {one.task for one in programs}
     passed = _passed(exercise, reference, [a for one in programs for a in one.found])
     return [check for check in passed if tasks & set(check.tasks)]
 
 
-def _passed(exercise: Exercise, reference: Iterable[Answered], found: Iterable[Answered]) -> list[Check]:
+def _passed(exercise: Exercise, reference: Iterable[AskFinding], found: Iterable[AskFinding]) -> list[Check]:
     """Return the checks that pass with the results ``found``, and with the reference's results for other requests."""
     replaced = {a.ask: a for a in found}
     results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)
@@ -202,7 +202,7 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
     return True
 
 
-def given_away_problems(grader: Grader, exercise: Exercise, reference: Sequence[Answered]) -> Iterator[str]:
+def given_away_problems(grader: Grader, exercise: Exercise, reference: Sequence[AskFinding]) -> Iterator[str]:
     """Yield a problem for each function in learners' files that passes all checks of a task.
 
     Only functions with the parameter names of the task, or with as many parameters as the task, are tried.

@@ -57,7 +57,7 @@ from grader.course.stubs import stub_source
 from grader.exercise import AuthorError, Check, Exercise, Misconception, Question, Task
 from grader.judging import answers as judging
 from grader.judging.problems import question_problems
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 
 RIGHT = ("passed", "waiting")
 """Statuses of a right answer. The status "waiting" is for an answer in words, which a person grades."""
@@ -210,7 +210,7 @@ def _proved(grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
 
 
 def _budget_problems(
-    grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced]
+    grader: Grader, exercise: Exercise, reference: list[AskFinding], texts: list[Replaced]
 ) -> Iterator[str]:
     """Yield the problems of budgets. If a few cases show a problem of a check, try all cases of this check."""
     doubtful = list(dict.fromkeys(check for check, _ in margin_problems(exercise, *amounts(reference, texts))))
@@ -223,7 +223,7 @@ def _budget_problems(
 
 
 def _with_all_cases(
-    grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced], checks: Sequence[Check]
+    grader: Grader, exercise: Exercise, reference: list[AskFinding], texts: list[Replaced], checks: Sequence[Check]
 ) -> list[Replaced]:
     """Run the misconceptions that fail one of these checks, or an earlier check, with all cases of these checks."""
     calls = {id(call) for check in checks for call in check.calls}
@@ -237,7 +237,7 @@ def _with_all_cases(
     return found
 
 
-def reference_problems(grader: Grader, exercise: Exercise, seeds: int) -> Generator[str, None, list[Answered] | None]:
+def reference_problems(grader: Grader, exercise: Exercise, seeds: int) -> Generator[str, None, list[AskFinding] | None]:
     """Yield the reference solution's problems.
 
     Checks that were not judged because an earlier check failed are left out.

@@ -10,13 +10,13 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
 
-from grader.batch.findings import Replies, Reply, ended_fault, load_notes, reply_of
+from grader.batch.replies import Replies, Reply, ended_fault, load_notes, reply_of
 from grader.common.observation import Fault
-from grader.course.config import Limits
 from grader.exercise import Question
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.sandbox.allowance import backstop
+from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
 from grader.wire.messages import GARBAGE, IDLE, TIMEOUT, TOTAL, WORKER_ENDED, SourceCode, TraceFrame, TracerAsk
@@ -41,8 +41,8 @@ class Ended:
 class Children:
     """The child processes that answer the requests to one file of a submission. Only one child runs at a time.
 
-    A request takes this way: ``answer`` -> ``_one_child`` -> ``Worker.trace`` -> ``keep`` (in the keeper process) ->
-    ``child.answer`` -> ``answering.answer`` (both in the child), and then back in ``_one_child`` -> ``reply_of``.
+    A request takes this way: ``replies`` -> ``_one_child`` -> ``Worker.trace`` -> ``keep`` (in the keeper process) ->
+    ``child.serve`` -> ``answering.reply_to`` (both in the child), and then back in ``_one_child`` -> ``reply_of``.
 
     Args:
         tracer: the worker that starts the children.
@@ -63,7 +63,7 @@ class Children:
         self._cpu = 0.0
         self._suspect, self._failed_loads, self._hung = -1, 0, hung
 
-    def answer(self) -> Replies:
+    def replies(self) -> Replies:
         """Return a reply for each request. Requests with hidden inputs are sent after all other requests are answered.
 
         - If a child ends before it has answered a request, a new child gets only this request. If the new child also
@@ -92,18 +92,18 @@ class Children:
                 break
         each = tuple(self._replies.get(i, others) for i in range(len(self._asks)))
         files = tuple(c.name for c in self._source.chunks)
-        return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
+        return Replies(each, tuple(self._notes), self._cpu, files, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
         """Record faults for requests that are not tried again. ``left``: the requests that the child did not answer."""
-        seconds, late = self._limits.trace_seconds, ended.how in (TIMEOUT, IDLE)
-        self._hung |= late
+        seconds, over_time = self._limits.trace_seconds, ended.how in (TIMEOUT, IDLE)
+        self._hung |= over_time
         if not ended.loaded:
-            self._failed_loads += 2 if late else 1
+            self._failed_loads += 2 if over_time else 1
             if self._failed_loads >= 2:
                 fault = ended_fault(ended.how, "the loading of your file", seconds)
                 self._replies |= dict.fromkeys(left, Reply(fault))
-        elif late:
+        elif over_time:
             self._give_up_after(self._asks[left[0]], ended_fault(ended.how, "it", seconds))
         elif left[0] == self._suspect:
             self._replies[self._suspect] = Reply(ended_fault(ended.how, "it", seconds))
@@ -166,7 +166,7 @@ class Children:
         """
         source: SourceCode = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
-        shown, hidden = ([self._request(a) for a in asked if a.hidden_inputs is late] for late in (False, True))
+        shown, hidden = ([self._request(a) for a in asked if a.hidden_inputs is secret] for secret in (False, True))
         with ExitStack() as until_end:
             left, idle = self._seconds - self._cpu, IDLE_SECONDS if self._hung else None
             for frame, blobs in self._tracer.trace(source, shown, hidden, left, idle):

@@ -63,7 +63,7 @@ class ParsingProcess:
     """
 
     def __init__(self, tier: str, extra: Extra = NO_EXTRA) -> None:
-        self._worker = Worker("read", tier, 1, Limits(memory_mib=READ_MEMORY_MIB), extra)
+        self._worker = Worker("parse", tier, 1, Limits(memory_mib=READ_MEMORY_MIB), extra)
         self._lock = Lock()
         self.left: dict[str, float] = defaultdict(lambda: READ_SECONDS_TOTAL)
 

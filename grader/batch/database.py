@@ -35,7 +35,7 @@ from pydantic import ValidationError
 from grader.batch.older import report_of, set_aside_in
 from grader.common.result import Report
 from grader.course.config import CourseError
-from grader.intake.submission import Case
+from grader.intake.submission import ReviewCase
 from grader.reports.people import UNKNOWN, People, Person
 
 FILE = "grades.sqlite"
@@ -50,7 +50,7 @@ TOGETHER = 1.0
 _REVIEW = (
     "CREATE TABLE review (student TEXT NOT NULL, reason TEXT NOT NULL, paths TEXT NOT NULL, graded INTEGER NOT NULL)"
 )
-_GRADED, _FOLLOWED = 1, 2  # the bits in the column ``graded`` of the table ``review``, see ``Case``
+_GRADED, _FOLLOWED = 1, 2  # the bits in the column ``graded`` of the table ``review``, see ``ReviewCase``
 _TABLES = (
     "CREATE TABLE report (student TEXT PRIMARY KEY, graded BLOB NOT NULL, counts BLOB)",
     "CREATE TABLE made (student TEXT PRIMARY KEY, graded BLOB NOT NULL)",
@@ -332,16 +332,17 @@ class Database:
 
     # -- cases that need review
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[ReviewCase]:
         """Return the submissions and files that need review."""
         found = []
         for student, reason, paths, flags in self._all("SELECT * FROM review ORDER BY rowid"):
             there = [Path(path) for path in json.loads(paths)]
             absolute, relative = (tuple(p for p in there if p.is_absolute() == kind) for kind in (True, False))
-            found.append(Case(student, reason, absolute, bool(flags & _GRADED), bool(flags & _FOLLOWED), relative))
+            graded, followed = bool(flags & _GRADED), bool(flags & _FOLLOWED)
+            found.append(ReviewCase(student, reason, absolute, graded, followed, relative))
         return found
 
-    def set_cases(self, cases: Sequence[Case]) -> None:
+    def set_cases(self, cases: Sequence[ReviewCase]) -> None:
         """Replace all submissions and files that need review."""
         if list(cases) == self.cases():
             return

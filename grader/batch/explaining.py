@@ -32,7 +32,7 @@ from grader.expect import Failure, laid_out
 from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import PUBLIC_SEED, Ask, inputs_of, rng
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 from grader.reports.explained import Explained, Placed
 from grader.reports.explained_text import other_profile, profiles_text
 from grader.reports.loglog import show_seconds
@@ -187,7 +187,7 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
     ], notes
 
 
-def facts_of(answer: Answered, wanted: Wanted) -> Explained:
+def facts_of(answer: AskFinding, wanted: Wanted) -> Explained:
     """Return the facts about one request's program. If there is no program, the only fact is the fault."""
     ask, observation = answer.ask, answer.finding.observation
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
@@ -217,7 +217,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
     )
 
 
-def _on_devices(answer: Answered, backend: str) -> str:
+def _on_devices(answer: AskFinding, backend: str) -> str:
     """Return a text that says how far values on real devices differ from values on simulated devices; '' if unknown."""
     observation = answer.finding.observation
     if observation is None or not observation.on_devices:
@@ -242,7 +242,7 @@ def _on_devices(answer: Answered, backend: str) -> str:
     return f"values on {backend} and on simulated devices differ by at most {off:.1e} of the largest value"
 
 
-def _measured(answer: Answered, backend: str) -> str:
+def _measured(answer: AskFinding, backend: str) -> str:
     """Return a text with the measured time of a call (median and spread); '' without a measurement."""
     observation = answer.finding.observation
     if observation is None or not observation.measured:

@@ -19,7 +19,7 @@ from grader.course.loading import Course
 from grader.exercise import Exercise, Question
 from grader.intake.submission import Submission, by_source
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 from grader.sandbox.worker import Worker
 
 
@@ -111,7 +111,7 @@ class Grader:
         judged = self.judge.checked(exercise, answered, workers, public)
         return workers.store.keep(CHECKED, key, judged.model_copy(update={"seconds": cost.running - before}))
 
-    def answered(self, submission: Submission, name: str) -> list[Answered]:
+    def answered(self, submission: Submission, name: str) -> list[AskFinding]:
         """Return each request of an exercise with its finding. Raises KeyError if the submission lacks the exercise."""
         with self.pool.lent() as workers:
             return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
@@ -167,7 +167,7 @@ class Grader:
     def warm(self) -> None:
         """Start the workers without waiting for them. Spare workers start only when they are needed."""
         for workers in self.worker_sets:
-            for worker in workers.processes:
+            for worker in workers.each_worker:
                 worker.start()
 
     def retire(self) -> None:
@@ -188,7 +188,7 @@ class Grader:
             self.compiler.close()
 
     def _processes(self) -> list[Worker]:
-        return [worker for workers in self.pool.sets for worker in workers.processes]
+        return [worker for workers in self.pool.sets for worker in workers.each_worker]
 
 
 def _store(course: Course, tier: str, cache: Cache | None) -> Store:

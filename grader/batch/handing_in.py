@@ -22,7 +22,7 @@ from grader.course.loading import Course
 from grader.intake.disk import entries_of
 from grader.intake.facts import is_untouched
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Case, Place, Submission, paths_of
+from grader.intake.submission import Place, ReviewCase, Submission, paths_of
 from grader.intake.times import RECORD, STATED, handed_in_at
 from grader.reports.points import counted
 
@@ -93,7 +93,7 @@ def counts_now(module: Module, handed_in: int, now: datetime) -> bool:
 
 
 def class_folders(
-    paths: Iterable[Path], places: Mapping[str, Place], cases: Iterable[Case], in_class: Callable[[str], bool],
+    paths: Iterable[Path], places: Mapping[str, Place], cases: Iterable[ReviewCase], in_class: Callable[[str], bool],
     on_roster: Callable[[str], bool],
 ) -> tuple[list[Path], dict[Path, list[str]]]:  # fmt: skip
     """Return the folders of submissions in ``paths``, and the students in each folder that may be a student's folder.
@@ -151,7 +151,7 @@ def _add_latest(found: dict[tuple[str, str], Handed], key: tuple[str, str], hand
     found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
 
 
-def unread_records(paths: Iterable[Path], folders: Iterable[Path], unsure: Iterable[Path]) -> list[Case]:
+def unread_records(paths: Iterable[Path], folders: Iterable[Path], unsure: Iterable[Path]) -> list[ReviewCase]:
     """Return a case for each record of submission times that ``stated_in`` does not read.
 
     Such a record is a link or no plain file, has a name that differs from ``submitted.csv``, is in a folder that may be
@@ -169,7 +169,9 @@ def unread_records(paths: Iterable[Path], folders: Iterable[Path], unsure: Itera
         record = Path(os.path.abspath(path)).parent / STATED
         if os.path.lexists(record) and os.path.realpath(record.parent) not in named:
             found[record] = "was not read; put it into a folder of submissions, and grade this folder as a whole"
-    return [Case("", f"{printable(str(record))} {reason}", (record,), graded=True) for record, reason in found.items()]
+    return [
+        ReviewCase("", f"{printable(str(record))} {reason}", (record,), graded=True) for record, reason in found.items()
+    ]
 
 
 def _unread_in(folder: Path) -> dict[Path, str]:

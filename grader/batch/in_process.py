@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.batch.backends import Compiler
-from grader.batch.findings import Replies, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
+from grader.batch.replies import Replies, load_notes, reply_of
 from grader.batch.workers import Workers
 from grader.common import formulas
-from grader.course.config import Limits
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
+from grader.sandbox.limits import Limits
 from grader.wire.messages import CallAsk, FormulaText
 
 NO_LIMIT = 3600.0
@@ -33,12 +33,12 @@ class InProcess(Workers):
         self.runners, self.devices, self.store = [], None, Store(Keys(None))
 
     @property
-    def processes(self) -> list[Any]:
+    def each_worker(self) -> list[Any]:
         return []
 
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: bool) -> Replies:
         """Load a source (a file or notebook) in this process, and return its replies to all requests."""
-        from grader.learner.answering import answer
+        from grader.learner.answering import reply_to
         from grader.learner.loading import load
         from grader.learner.surroundings import tolerant_jax
 
@@ -52,7 +52,7 @@ class InProcess(Workers):
             requests = [ask.for_tracer(files) for ask in asks]
             for ask, request in zip(asks, requests, strict=True):
                 request["after"] = ends.get(ask.exercise)
-            answers = [answer(request, loaded, NO_LIMIT) for request in requests]
+            answers = [reply_to(request, loaded, NO_LIMIT) for request in requests]
         each = tuple(reply_of(ask, *one) for ask, one in zip(asks, answers, strict=True))
         return Replies(each, tuple(load_notes(loaded.faults)), 0.0, tuple(files))
 

@@ -7,7 +7,7 @@ import json
 from pydantic import ValidationError
 
 from grader.common.result import Report
-from grader.intake.submission import Case
+from grader.intake.submission import ReviewCase
 from grader.reports.summary import UNGRADED
 from grader.reports.wording import is_begun
 
@@ -28,14 +28,14 @@ def report_of(text: str) -> Report:
     return found.model_copy(update={"exercises": exercises})
 
 
-def set_aside_in(summary: str) -> list[Case]:
+def set_aside_in(summary: str) -> list[ReviewCase]:
     """Return the submissions that a run set aside, from the JSON text of the run's summary.
 
     A summary has no paths, so the returned cases have none. Return [] if the text is no summary.
     """
     try:
         found = [one for one in json.loads(summary)["attention"] if one["kind"] == "not graded"]
-        return [Case(one["student"], one["reason"].removeprefix(UNGRADED), ()) for one in found]
+        return [ReviewCase(one["student"], one["reason"].removeprefix(UNGRADED), ()) for one in found]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return []
 

@@ -169,7 +169,7 @@ def reading(folder: Path) -> Iterator[Database]:
         database.close()
 
 
-def names_in(folder: Path) -> list[str]:
+def students_with_files(folder: Path) -> list[str]:
     """Return the names of the students with reports in a folder; [] if the folder does not exist.
 
     Without a database, the list also has students with damaged reports. Their names come from the reports' file names.

@@ -13,8 +13,8 @@ from threading import Lock
 from typing import Any
 
 from grader.batch.cost import Cost
-from grader.batch.findings import run_fault
 from grader.batch.remembering import POISON, Matters, Store
+from grader.batch.replies import run_fault
 from grader.common import dependency
 from grader.common.observation import Fault, Observation, Sharded
 from grader.expect.values import lets_pass

@@ -40,7 +40,7 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 from pydantic import BaseModel, ValidationError
 
-from grader.batch.findings import Replies, Reply, RunResult
+from grader.batch.replies import Replies, Reply, RunResult
 from grader.common.cache import Cache
 from grader.common.observation import Fault
 from grader.common.result import Evidence, Result
@@ -238,7 +238,7 @@ class Store:
         """Return False if there is no cache, or if values of this source must not be kept."""
         if self.cache is None:
             return False
-        return source is None or self.cache.get(self.keys.source(source)) is None
+        return source is None or (repeatable(source) and self.cache.get(self.keys.source(source)) is None)
 
     def _known(self, kind: Kind[T], key: bytes) -> T | None:
         assert self.cache is not None
@@ -278,7 +278,7 @@ class Store:
 
 
 def _pack_replies(value: Replies, parts: Parts) -> bytes | None:
-    if not value.lasting or value.source is None or not repeatable(value.source):
+    if not value.lasting:
         return None
     each = [
         {"reply": reply.text, "program": None if reply.program is None else parts.put(reply.program)}

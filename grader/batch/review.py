@@ -21,16 +21,16 @@ from grader.common.result import READ_AS, Report
 from grader.common.text import SET_ASIDE, looks
 from grader.course.loading import Course
 from grader.intake.students import stem_of
-from grader.intake.submission import Case
+from grader.intake.submission import ReviewCase
 from grader.judging.answers import OfAClass
 from grader.reports.summary import name_of
 from grader.reports.tables import ASIDE
 
 
 def keep_cases(
-    database: Database, out: Path, found: Sequence[Case], read: Collection[Path], graded: Iterable[str] = (),
+    database: Database, out: Path, found: Sequence[ReviewCase], read: Collection[Path], graded: Iterable[str] = (),
     login: Callable[[str], str] = str,
-) -> list[Case]:  # fmt: skip
+) -> list[ReviewCase]:  # fmt: skip
     """Add the cases of this run to those in the database, and return all of them.
 
     An earlier case stays until a run has read all its files again. If the files were moved or deleted, the case stays
@@ -47,7 +47,7 @@ def keep_cases(
     # A case may be about a link itself, or about the path that the link leads to. So add both paths of each link.
     now = [*map(_real, read), *(Path(os.path.realpath(path)) for path in read)]
     seen = {looks(login(name)) for name in (*graded, *_names_in(found))}
-    cases: dict[Case, None] = {}
+    cases: dict[ReviewCase, None] = {}
     for case in database.cases():
         left = _unread(_files(case), base, now)
         there = any(os.path.lexists(base / path) for file in left for path in file)
@@ -61,7 +61,7 @@ def keep_cases(
     return list(cases)
 
 
-def _files(case: Case) -> list[tuple[Path, ...]]:
+def _files(case: ReviewCase) -> list[tuple[Path, ...]]:
     """Return the places of each file of a stored case: relative to the folder of reports, and absolute.
 
     With the relative place, the folder of reports and the submissions can move together. With the absolute place, only
@@ -75,14 +75,14 @@ def _unread(files: Sequence[tuple[Path, ...]], base: Path, read: Sequence[Path])
     return [file for file in files if not any(_is_read(base / path, read) for path in file)]
 
 
-def _with_files(case: Case, files: Sequence[tuple[Path, ...]], base: Path) -> Case:
+def _with_files(case: ReviewCase, files: Sequence[tuple[Path, ...]], base: Path) -> ReviewCase:
     """Return the case with these files. A file that exists at one of its places has only this place."""
     there = [[path for path in file if os.path.lexists(base / path)][:1] or file for file in files]
     relative = tuple(Path(os.path.relpath(base / places[0], base)) for places in there)
     return replace(case, paths=tuple(Path(os.path.normpath(base / places[-1])) for places in there), relative=relative)
 
 
-def _names_in(cases: Iterable[Case]) -> Iterator[str]:
+def _names_in(cases: Iterable[ReviewCase]) -> Iterator[str]:
     """Yield the names of students and files. Older versions named a case after a file."""
     for case in cases:
         yield name_of(case.student)

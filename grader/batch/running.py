@@ -18,9 +18,9 @@ from typing import Any
 from grader.batch.backends import stuck, unseen
 from grader.batch.children import too_long
 from grader.batch.cost import Cost
-from grader.batch.findings import Replies, Reply, RunResult, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS, TRACES
+from grader.batch.replies import Replies, Reply, RunResult, observed, plain_values, run_fault
 from grader.batch.workers import Workers
 from grader.common.formulas import LONGEST, points_of
 from grader.common.observation import Fault, Observation, Outcome
@@ -28,7 +28,7 @@ from grader.exercise import Call, Formula, Question
 from grader.intake.submission import Source
 from grader.judging.kinds.kind import is_blank
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire.messages import CallAsk, FormulaText
 
@@ -91,7 +91,7 @@ def sent_to_child(asks: Sequence[Ask]) -> list[Ask]:
 # -- programs -----------------------------------------------------------------------------------
 
 
-def run(workers: Workers, traced: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
+def run(workers: Workers, traced: Trace, asks: Sequence[Ask], cost: Cost) -> list[AskFinding]:
     """Run the programs of a traced source. Return each request with its finding.
 
     Args:
@@ -110,19 +110,19 @@ def run(workers: Workers, traced: Trace, asks: Sequence[Ask], cost: Cost) -> lis
             found |= runs.findings([ask, *repeats.pop((ask.exercise, ask.program_key), [])], traced.replies[ask])
         else:
             found[ask] = _plain(workers, ask, traced.replies[ask])
-    return [Answered(ask, found[ask]) for ask in asks]
+    return [AskFinding(ask, found[ask]) for ask in asks]
 
 
-def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list[Answered], list[str]]:
+def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list[AskFinding], list[str]]:
     """Trace one source and run its programs. Return (answers, errors that occurred while the source was loaded)."""
     cost = Cost(workers.limits)
     traced = trace(workers, source, asks, cost)
     return run(workers, traced, asks, cost), list(traced.notes)
 
 
-def answers_of(workers: Workers, traced: Trace, asks: Sequence[Ask]) -> list[Answered]:
+def answers_of(workers: Workers, traced: Trace, asks: Sequence[Ask]) -> list[AskFinding]:
     """Return each question among the requests with its finding. Only a formula needs a worker, which evaluates it."""
-    return [Answered(a, _plain(workers, a, traced.replies[a])) for a in asks if isinstance(a.of, Question)]
+    return [AskFinding(a, _plain(workers, a, traced.replies[a])) for a in asks if isinstance(a.of, Question)]
 
 
 def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:

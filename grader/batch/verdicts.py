@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from grader.batch.findings import lasting
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import Checked
+from grader.batch.replies import lasting
 from grader.batch.running import collect
 from grader.batch.workers import Workers
 from grader.common.observation import Outcome
@@ -28,7 +28,7 @@ from grader.judging import answers
 from grader.judging.judge import WRONG_ON_HIDDEN, judge_checks
 from grader.judging.misconceptions import Attempt, fitting
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from grader.wire.limits import MAX_TEXT
 
 
@@ -38,7 +38,7 @@ class Judge:
     def __init__(self, course: Course, references: References) -> None:
         self._course, self._references = course, references
 
-    def checked(self, exercise: Exercise, answered: list[Answered], workers: Workers, public: bool) -> Checked:
+    def checked(self, exercise: Exercise, answered: list[AskFinding], workers: Workers, public: bool) -> Checked:
         """Return the results of all checks, with hints, and the evidence for the results.
 
         Args:
@@ -53,7 +53,7 @@ class Judge:
         return Checked(results=results, evidence=evidence, lasting=self._lasting(exercise, answered))
 
     def with_hints(
-        self, exercise: Exercise, results: list[Result], answered: list[Answered], workers: Workers, public: bool
+        self, exercise: Exercise, results: list[Result], answered: list[AskFinding], workers: Workers, public: bool
     ) -> list[Result]:
         """Return the results with the hints of misconceptions that explain failed checks."""
         attempt_of = partial(self._references.attempt, exercise, workers)
@@ -73,7 +73,7 @@ class Judge:
             hinted.append(answers.with_hint(result, misconceptions) if misconceptions else result)
         return hinted
 
-    def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
+    def _lasting(self, exercise: Exercise, answered: Sequence[AskFinding]) -> bool:
         """Return True if a new run of the submission and of the misconceptions would give equal results."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
         poisons = [f.observation.poison for f in findings if f.observation]
@@ -83,7 +83,7 @@ class Judge:
 
 
 def judge_answers(
-    course: Course, exercise: Exercise, answered: Sequence[Answered], student: str, source: Source | None
+    course: Course, exercise: Exercise, answered: Sequence[AskFinding], student: str, source: Source | None
 ) -> list[Result]:
     """Return a result for each question of an exercise, judged with the numbers drawn for this student.
 
@@ -134,7 +134,7 @@ def _executed(submitted: Attempt, task: Task) -> bool:
     return any(fault is None or fault.kind == "raised" for fault in faults)
 
 
-def _evidence(answer: Answered) -> Evidence:
+def _evidence(answer: AskFinding) -> Evidence:
     ask, observation = answer.ask, answer.finding.observation
     return Evidence(
         task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.hidden_inputs,
@@ -142,7 +142,7 @@ def _evidence(answer: Answered) -> Evidence:
     )  # fmt: skip
 
 
-def _step(answer: Answered) -> int | None:
+def _step(answer: AskFinding) -> int | None:
     """Return the program's time by the grader's time model (``clock``), in picoseconds; None if there is none."""
     call, observation = answer.ask.of, answer.finding.observation
     if not (isinstance(call, Call) and call.timing and observation):
@@ -180,7 +180,7 @@ class References:
 
     def answered(
         self, exercise: Exercise, misconception: Misconception | None, plan: Sequence[Ask], workers: Workers
-    ) -> list[Answered]:
+    ) -> list[AskFinding]:
         """Return the answers of the solution with this misconception in its task (None: of the unchanged solution).
 
         Args:
@@ -197,7 +197,7 @@ class References:
                 source = Source(name, (Chunk(name, reference_source(exercise, {}, misconception)),))
                 answered, _ = collect(workers.without_devices(), source, left)
                 found.findings |= {a.ask.answer_key: a.finding for a in answered}
-            return [Answered(a, found.findings[a.answer_key]) for a in asks]
+            return [AskFinding(a, found.findings[a.answer_key]) for a in asks]
 
     def attempt(
         self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]
@@ -212,7 +212,7 @@ class References:
             found.attempts[key] = Attempt([by_ask[same] for same in key if same in by_ask])
         return found.attempts[key]
 
-    def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
+    def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[AskFinding]) -> None:
         """Keep answers of a solution with this misconception (None: the reference), so that it need not run again."""
         found = self._of(exercise, misconception)
         with found.lock:

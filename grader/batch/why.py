@@ -30,7 +30,7 @@ from grader.intake.submission import Source, Submission
 from grader.judging.answers import wanted
 from grader.judging.judge import Together, together, verdicts
 from grader.judging.plan import Ask, arrays_of
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from grader.reports.appeal import Appeal, CodePart, Run, ShownArray
 from grader.reports.points import counted
 
@@ -153,7 +153,7 @@ def _as_text(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
+def laid_open(course: Course, name: str, check: str, student: str, answered: list[AskFinding]) -> Iterator[str]:
     """Yield lines about a check (its requests, the verdict on each run) or about a question (numbers, answer)."""
     exercise = course.exercise(name)
     if check in exercise.checks:
@@ -191,7 +191,7 @@ def _raw(finding: Finding | None) -> str:
     return f"nothing, because {finding.fault.message}" if finding.fault else show_value(finding.outcomes[0].value)
 
 
-def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
+def _runs(check: Check, answered: list[AskFinding]) -> Iterator[str]:
     for group in together(check, answered):
         for answer in group.each:
             yield from _asked(answer)
@@ -199,7 +199,7 @@ def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
             yield f"  run {run}: {reason or 'passed'}"
 
 
-def _asked(answer: Answered) -> Iterator[str]:
+def _asked(answer: AskFinding) -> Iterator[str]:
     ask, observation, fault = answer.ask, answer.finding.observation, answer.finding.fault
     about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [counted(len(ask.cases), "case")]
     about += [f"static {dict(ask.static)}"] if ask.static else []
@@ -224,7 +224,7 @@ def _collective(one: Collective) -> str:
 SHOWN = 200  # A page shows arrays up to this size in full, and the first and last elements of larger arrays.
 
 
-def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
+def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[AskFinding]) -> Appeal:
     """Return an appeal's page with all evidence about its check. ``answered`` has the submission's answers.
 
     If the appeal is about a question, the page gets only the submission's code. If the submission lacks the exercise,
@@ -247,7 +247,7 @@ def code_of(source: Source, name: str) -> Iterator[CodePart]:
         yield CodePart(*found)
 
 
-def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
+def _with_runs(page: Appeal, check: Check, answered: list[AskFinding]) -> Appeal:
     groups = together(check, answered)
     runs: list[Run] = []
     for group in groups:

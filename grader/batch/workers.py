@@ -22,8 +22,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from grader.batch.backends import NOTHING_BESIDE, Beside
 from grader.batch.children import Children
-from grader.batch.findings import Replies, RunResult
 from grader.batch.remembering import Keys, Store
+from grader.batch.replies import Replies, RunResult
 from grader.batch.runners import Runner
 from grader.course.loading import Course
 from grader.intake.submission import Source
@@ -56,7 +56,7 @@ class Workers:
         self.while_asleep: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
-    def processes(self) -> list[Worker]:
+    def each_worker(self) -> list[Worker]:
         return [self.tracer, *(worker for runner in self.runners for worker in runner.workers)]
 
     def with_runner(self, number: int) -> Workers:
@@ -78,12 +78,12 @@ class Workers:
 
     def close(self) -> None:
         """End all processes."""
-        for worker in self.processes:
+        for worker in self.each_worker:
             worker.kill()
 
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: bool) -> Replies:
         """Return the replies of a source (a file or notebook), from confined child processes (see ``Children``)."""
-        return Children(self.tracer, self.limits, source, asks, seconds, hung, self.while_asleep).answer()
+        return Children(self.tracer, self.limits, source, asks, seconds, hung, self.while_asleep).replies()
 
     def run(self, ask: Ask, request: CallAsk, program: bytes) -> RunResult:
         """Run a program on the inputs of a request. Raises WorkerDied.

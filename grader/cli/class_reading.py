@@ -19,7 +19,7 @@ from grader.intake.names import Quality, Signatures, best_match
 from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.students import find_submissions, stem_of
-from grader.intake.submission import Case, Place, Unreadable, paths_of
+from grader.intake.submission import Place, ReviewCase, Unreadable, paths_of
 from grader.intake.times import student_in
 
 
@@ -36,7 +36,7 @@ class HandedIn:
 
     places: dict[str, Place]
     submissions: Submissions
-    cases: list[Case]
+    cases: list[ReviewCase]
     notes: list[str]
     folders: list[Path]
 
@@ -63,7 +63,7 @@ def read_class(
         student = composed(login(composed(name)))
         return spelled.get(looks(student), student if in_class(student) else "")
 
-    unread: list[Case] = []
+    unread: list[ReviewCase] = []
     signed: dict[str, str] = {}  # Student -> the files that name another student.
     for student, place in places.items():
         try:
@@ -71,13 +71,13 @@ def read_class(
             sources = [source.name for source in submission.sources.values()]
             files = others_named(student, place, sources, names, student_of, parsers.for_submission(place))
         except Unreadable as error:
-            unread.append(Case(student, str(error), paths_of(place)))
+            unread.append(ReviewCase(student, str(error), paths_of(place)))
             continue
         submissions.add(submission)
         if files:
             signed[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
     swapped = [
-        Case(student, f"check whose submission this is: {files}", paths_of(places[student]), graded=True)
+        ReviewCase(student, f"check whose submission this is: {files}", paths_of(places[student]), graded=True)
         for student, files in signed.items()
     ]
     if others := [f"{student} ({files})" for student, files in signed.items()]:
@@ -91,15 +91,17 @@ def read_class(
     return HandedIn(places, submissions, [*cases, *unread, *swapped, *records], notes, folders)
 
 
-def _in_unsure(student: str, folder: Path) -> Case:
+def _in_unsure(student: str, folder: Path) -> ReviewCase:
     """Return the case of a student in a folder that may be another student's folder."""
     shown = printable(str(folder))
     settle = f"to settle this, pass --roster, or grade the folder that holds {shown}"
     reason = f"check whose submission this is: {shown} may be a student's folder; {settle}"
-    return Case(student, reason, (folder,), graded=True)
+    return ReviewCase(student, reason, (folder,), graded=True)
 
 
-def names_in(place: Place, sources: Sequence[str], names: Signatures, parsers: Parsers) -> Iterator[tuple[str, str]]:
+def parts_with_names(
+    place: Place, sources: Sequence[str], names: Signatures, parsers: Parsers
+) -> Iterator[tuple[str, str]]:
     """Yield (file, student's name) for the parts of a submission that may name a student.
 
     In a folder, the parts are the graded files, the folders and zips that contain them, and all stamps (written by
@@ -144,5 +146,5 @@ def others_named(
 
     ``student_of`` returns the student of the class who has a given name, or '' for an unknown name.
     """
-    found = ((file, student_of(name)) for file, name in names_in(place, sources, names, parsers) if name)
+    found = ((file, student_of(name)) for file, name in parts_with_names(place, sources, names, parsers) if name)
     return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

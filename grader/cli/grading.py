@@ -49,7 +49,7 @@ from grader.common.result import Report
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.intake.submission import Case, paths_of, reasons_of
+from grader.intake.submission import ReviewCase, paths_of, reasons_of
 from grader.integrations.roster import Roster
 from grader.reports.people import People
 from grader.reports.points import counted
@@ -177,7 +177,9 @@ def run_in(
         lambda total, what: progress(total, what, quiet=quiet),
         say_graded,
     )
-    failed = [Case(student, failure(error), paths_of(handed_in.places[student])) for student, error in failures.items()]
+    failed = [
+        ReviewCase(student, failure(error), paths_of(handed_in.places[student])) for student, error in failures.items()
+    ]
     done = finish(course, folder, graded, rosters, [*handed_in.cases, *failed], options.paths, quiet=quiet)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
 
@@ -246,7 +248,7 @@ def refuse_on_file(folder: Folder, course: Course) -> None:
 
 
 def finish(
-    course: Course, folder: Folder, graded: Collection[str], rosters: Rosters, cases: Sequence[Case],
+    course: Course, folder: Folder, graded: Collection[str], rosters: Rosters, cases: Sequence[ReviewCase],
     read: Sequence[Path], *, quiet: bool,
 ) -> RunOutcome:  # fmt: skip
     """Print the changes of scores, write the files about the class, and return the outcome.
@@ -296,8 +298,8 @@ def finish(
     return RunOutcome(summary, not_graded, broken, shown)
 
 
-def print_batch(folder: Folder, done: RunOutcome, tier: str, *, as_json: bool) -> None:
-    """Print an overview of the class and the paths of the reports. ``tier`` names the isolation and the devices."""
+def print_batch(folder: Folder, done: RunOutcome, where: str, *, as_json: bool) -> None:
+    """Print an overview of the class and the paths of the reports. ``where`` names the isolation and the devices."""
     summary = done.summary
     if as_json:
         changes = [asdict(change) for change in folder.changes]
@@ -317,6 +319,6 @@ def print_batch(folder: Folder, done: RunOutcome, tier: str, *, as_json: bool) -
         text = f"{wrong} would be right with another student's numbers; see {to}/integrity.json"
         out.print(text, highlight=False, soft_wrap=True)
     if folder.dry:
-        out.print(f"\nNothing was written to {to}  (isolation: {tier})", highlight=False, soft_wrap=True)
+        out.print(f"\nNothing was written to {to}  (isolation: {where})", highlight=False, soft_wrap=True)
         return
-    out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
+    out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {where})", highlight=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from grader.batch.changes import BONUS, SUMS, Change, by_student
 from grader.batch.database import resumable
 from grader.batch.folder import Folder
 from grader.batch.handing_in import stated_in, times_of
-from grader.batch.opening import ROSTER, has_database, names_in, names_set_aside, reading
+from grader.batch.opening import ROSTER, has_database, names_set_aside, reading, students_with_files
 from grader.batch.overrides import Adjustments, none, read_overrides
 from grader.cli.console import out, say, tell
 from grader.common.files import write_atomic
@@ -140,7 +140,7 @@ def spelling_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] 
     spellings = Counter(looks(name) for name in aside)
     # Two spellings that were set aside may be two students.
     one_name = (name for name in aside if spellings[looks(name)] == 1)
-    reported = names_in(to)
+    reported = students_with_files(to)
     # A submission that needs review may have a name that no report can have. The staff may have renamed it since.
     there = {looks(name): name for name in (*here, *one_name, *reported) if is_a_name(name)}
     # Older versions kept two reports for two names that look alike, such as "ann lee" and "ann  lee".
@@ -155,7 +155,7 @@ def spelling_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] 
 
 def make_in_class(to: Path, roster: Roster | None) -> Callable[[str], bool]:
     """Return a function that returns whether a student is on the roster, or has a report or case from earlier runs."""
-    on_file = {*names_set_aside(to), *names_in(to)}
+    on_file = {*names_set_aside(to), *students_with_files(to)}
     return lambda name: name in on_file or bool(roster and roster.row_of(name))
 
 

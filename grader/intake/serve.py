@@ -27,7 +27,7 @@ class _Submission:
     archives: dict[int, bytes] = {}  # noqa: RUF012  replaced with each submission
 
 
-def answer(header: ParseRequest, blobs: list[bytes], send: Send) -> None:
+def serve(header: ParseRequest, blobs: list[bytes], send: Send) -> None:
     if header["submission"] != _Submission.number:
         _Submission.number, _Submission.parsers, _Submission.archives = header["submission"], Parsers(), {}
     answered(header, send, lambda: OPERATIONS[header["parse"]](header["about"], blobs))

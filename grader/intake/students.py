@@ -14,7 +14,7 @@ from grader.common.text import A_LINK, A_NAME, a_few, first_notes, is_a_name, lo
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of, files_in_folder
 from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of
+from grader.intake.submission import NothingToGrade, Place, ReviewCase, Unreadable, paths_of
 from grader.intake.times import RECORD
 from grader.wire import limits
 from grader.wire.text import closest
@@ -36,7 +36,7 @@ class FoundSubmissions(NamedTuple):
 
     students: list[tuple[str, Place]]
     notes: list[str]
-    cases: list[Case]
+    cases: list[ReviewCase]
 
 
 def find_submissions(
@@ -76,7 +76,7 @@ def find_submissions(
         NothingToGrade: a path does not exist, or the paths hold no submission and no case.
     """
     notes: list[str] = []
-    cases: list[Case] = []
+    cases: list[ReviewCase] = []
     others: list[Path] = []
     names, parsers = Signatures(exercises, login, on_roster, in_class), parsers or Parsers()
     places = _places([*map(_expect_path, paths)], names, notes, cases, others, parsers)
@@ -89,8 +89,9 @@ def find_submissions(
 
 
 def _places(
-    paths: Sequence[Path], names: Signatures, notes: list[str], cases: list[Case], others: list[Path], parsers: Parsers
-) -> dict[str, dict[str, Path]]:
+    paths: Sequence[Path], names: Signatures, notes: list[str], cases: list[ReviewCase], others: list[Path],
+    parsers: Parsers,
+) -> dict[str, dict[str, Path]]:  # fmt: skip
     """Return the paths of each student's submissions, by student and real path."""
     places: dict[str, dict[str, Path]] = {}
     own = _folders_of_students(paths, names, parsers)
@@ -101,9 +102,9 @@ def _places(
         for name, place in found:
             student = names.student(name)
             if place == path and len({*paths}) > 1 and _is_nameless(place, names):
-                cases.append(Case("", f"{printable(str(place))} {_NAMELESS}", (place,)))
+                cases.append(ReviewCase("", f"{printable(str(place))} {_NAMELESS}", (place,)))
             elif not is_a_name(student):
-                cases.append(Case(student, f"{printable(str(place))}: {_NO_NAME}", (place,)))
+                cases.append(ReviewCase(student, f"{printable(str(place))}: {_NO_NAME}", (place,)))
             else:
                 places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
     return places
@@ -129,7 +130,7 @@ def _by_looks(places: Mapping[str, Mapping[str, Path]]) -> _Groups:
     return groups
 
 
-def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]) -> list[tuple[str, Place]]:
+def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[ReviewCase]) -> list[tuple[str, Place]]:
     """Return students with one submission and a unique name, and add all other students to ``cases``.
 
     Names that differ only in case are not unique, because reports are files with these names.
@@ -145,7 +146,7 @@ def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]
             continue
         names = list(dict.fromkeys(student for student, _ in group))
         paths = tuple(path for place in places for path in paths_of(place))
-        cases += [Case(name, _is_there_twice(names, paths), paths) for name in names]
+        cases += [ReviewCase(name, _is_there_twice(names, paths), paths) for name in names]
     return sorted(alone)
 
 
@@ -195,7 +196,7 @@ def _is_students(path: Path, names: Signatures, parsers: Parsers) -> bool:
 
 
 def _students_at(
-    path: Path, names: Signatures, notes: list[str], cases: list[Case], others: list[Path], parsers: Parsers
+    path: Path, names: Signatures, notes: list[str], cases: list[ReviewCase], others: list[Path], parsers: Parsers
 ) -> list[tuple[str, Path]]:
     """Return (student's name, path) for a file, or for each submission in a folder of several students."""
     exercises = names.exercises
@@ -212,7 +213,7 @@ def _students_at(
             f"move it into a student's folder. If all of {printable(str(path))} is one student's submission, "
             "put that folder into a new folder and grade the new folder"
         )
-        cases.append(Case("", reason, (file,)))
+        cases.append(ReviewCase("", reason, (file,)))
     entries = entries.without(stray)
     loose = [(_owner(file, names), file) for file in (*entries.zips, *entries.named)]
     if loose or any(_holds_work(folder, exercises, parsers) for folder in entries.folders):
@@ -257,7 +258,7 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 
 
 def _sort_others(
-    others: Sequence[Path], groups: _Groups, names: Signatures, notes: list[str], cases: list[Case]
+    others: Sequence[Path], groups: _Groups, names: Signatures, notes: list[str], cases: list[ReviewCase]
 ) -> dict[str, list[Path]]:
     """Return the files that may hold another submission of a student, by the key of the student's name (``looks``).
 
@@ -279,9 +280,9 @@ def _sort_others(
         elif key:
             student = groups[key][0][0]
             reason = f"{shown} is beside the submission and was not read; check whether it belongs to the submission"
-            cases.append(Case(student, reason, (path,), graded=True))
+            cases.append(ReviewCase(student, reason, (path,), graded=True))
         elif why:
-            cases.append(Case(_student_in(path, names), f"{shown} {why}", (path,)))
+            cases.append(ReviewCase(_student_in(path, names), f"{shown} {why}", (path,)))
         elif not RECORD.fullmatch(path.name):
             passed_over.append(printable(path.name))
     if passed_over:

@@ -80,7 +80,7 @@ class Submission:
 
 
 @dataclass(frozen=True)
-class Case:
+class ReviewCase:
     """A submission or a file that a person must review.
 
     Attributes:
@@ -101,7 +101,7 @@ class Case:
     relative: tuple[Path, ...] = ()
 
 
-def reasons_of(cases: Iterable[Case], *, graded: bool = False) -> dict[str, str]:
+def reasons_of(cases: Iterable[ReviewCase], *, graded: bool = False) -> dict[str, str]:
     """Return, for each student, the reasons of all cases with this value of ``graded``."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from grader.batch.opening import names_in, reading
+from grader.batch.opening import reading, students_with_files
 from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError
@@ -41,7 +41,9 @@ def students_in(folder: Path) -> list[str]:
     """Return the students with a report. Raises CourseError if no report exists, or if a report is incomplete."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # only old versions of the grader leave incomplete reports
+    if damaged := sorted(
+        {*students_with_files(folder)} - {*students}
+    ):  # only old versions of the grader leave incomplete reports
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend the "
             "report, or move the file out of that folder"

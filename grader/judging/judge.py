@@ -21,7 +21,7 @@ from grader.common.routes import routes
 from grader.exercise import Call, Check, Exercise
 from grader.expect import Failure, laid_out, show_value
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, by_compiler, paired, seen_of
+from grader.judging.seen import AskFinding, by_compiler, paired, seen_of
 
 # These texts must not depend on the hidden inputs or on their results.
 WRONG_ON_HIDDEN = "right on all public inputs, wrong on hidden inputs: look for code that fits only the public inputs"
@@ -32,7 +32,7 @@ DRAWN_ONCE = ("timeline", "rounds", "ticks")
 MAX_HELD = 600  # a report shows no route or pipeline with more entries (devices times rounds) than this
 
 
-def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
+def judge_checks(exercise: Exercise, answered: list[AskFinding], *, public: bool) -> list[Result]:
     """Return a result for every check, in the exercise's order. If ``public``, leave out checks that are not public."""
     results: dict[str, Result] = {}
     answered = paired([by_compiler(a) for a in answered])
@@ -40,7 +40,7 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
         if public and not check.public:
             continue
         before = [results[name] for name in check.after if name in results]
-        results[check.name] = _blocked(check, before) or judge_check(check, answered, own_run=public)
+        results[check.name] = _blocked(check, before) or judge_check(check, answered, learners_run=public)
     return _drawn_once(results.values())
 
 
@@ -75,10 +75,10 @@ class Together:
     """
 
     check: Check
-    by_call: tuple[tuple[Answered, ...], ...]
+    by_call: tuple[tuple[AskFinding, ...], ...]
 
     @property
-    def each(self) -> list[Answered]:
+    def each(self) -> list[AskFinding]:
         return [answer for of_call in self.by_call for answer in of_call]
 
     @property
@@ -91,11 +91,11 @@ class Together:
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
-    def seen(self, *, own_run: bool, on_devices: int | None = None) -> Iterator[tuple[Any, ...]]:
+    def seen(self, *, learners_run: bool, on_devices: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the arguments of the check's function: one tuple for each set of inputs."""
         # For each call of the check: an iterator over the sets of inputs, with a ``Seen`` for each mesh.
         of_calls = [
-            zip(*(seen_of(one, own_run=own_run, on_devices=on_devices) for one in of_call), strict=True)
+            zip(*(seen_of(one, learners_run=learners_run, on_devices=on_devices) for one in of_call), strict=True)
             for of_call in self.by_call
         ]
         for of_set in zip(*of_calls, strict=True):
@@ -103,7 +103,7 @@ class Together:
             yield tuple(list(on_meshes) if self.check.every_mesh else on_meshes[0] for on_meshes in of_set)
 
 
-def together(check: Check, answered: list[Answered]) -> list[Together]:
+def together(check: Check, answered: list[AskFinding]) -> list[Together]:
     """Return the groups of asks (requests to the submission) that a check's function gets, in the order of the asks.
 
     In a group, all asks have equal settings, such as the mesh (see ``Ask.group_key``). If the submission got no ask for
@@ -111,7 +111,7 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
-    found: dict[tuple, dict[int, list[Answered]]] = {}
+    found: dict[tuple, dict[int, list[AskFinding]]] = {}
     calls = {id(call) for call in check.calls}
     for answer in (a for a in answered if id(a.ask.of) in calls):
         found.setdefault(answer.ask.group_key(check.every_mesh), {}).setdefault(id(answer.ask.of), []).append(answer)
@@ -119,27 +119,30 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
     return [Together(check, tuple(tuple(of[id(call)]) for call in check.calls)) for of in complete]
 
 
-def judge_check(check: Check, answered: list[Answered], *, own_run: bool) -> Result:
-    """Judge one check on all meshes and inputs: first on inputs that are not hidden. ``own_run``: see ``seen_of``."""
+def judge_check(check: Check, answered: list[AskFinding], *, learners_run: bool) -> Result:
+    """Judge one check on all meshes and inputs: first on inputs that are not hidden.
+
+    ``learners_run``: see ``seen_of``.
+    """
     groups = together(check, answered)
     if not groups:
         return _result(check, "broken", "the grader has no program to run for this check")
-    shown, hidden = ([t for t in groups if t.ask.hidden_inputs == late] for late in (False, True))
+    shown, hidden = ([t for t in groups if t.ask.hidden_inputs == secret] for secret in (False, True))
     return (
-        _verdict(check, shown, own_run=own_run)
+        _verdict(check, shown, learners_run=learners_run)
         or _hidden_verdict(check, hidden)
-        or _verdict_on_devices(check, groups, own_run=own_run)
+        or _verdict_on_devices(check, groups, learners_run=learners_run)
         or _result(check, "passed")
     )
 
 
-def _verdict(check: Check, groups: list[Together], *, own_run: bool) -> Result | None:
+def _verdict(check: Check, groups: list[Together], *, learners_run: bool) -> Result | None:
     """Return the first fault or failure on inputs that are not hidden, with full details; None if all pass."""
     every = [answer for group in groups for answer in group.each]
     if (fault := _fault_verdict(check, every)) is not None:
         return fault
     for group in groups:
-        for seen in group.seen(own_run=own_run):
+        for seen in group.seen(learners_run=learners_run):
             try:
                 group.run_check(seen)
             except Failure as failure:
@@ -149,7 +152,7 @@ def _verdict(check: Check, groups: list[Together], *, own_run: bool) -> Result |
     return None
 
 
-def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
+def _fault_verdict(check: Check, answers: list[AskFinding]) -> Result | None:
     """Return the verdict on the first fault, or None. Faults of the learner come before faults of the grader."""
     faults = [(a.ask, a.finding.fault) for a in answers if a.finding.fault]
     for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
@@ -167,7 +170,7 @@ def _hidden_verdict(check: Check, groups: list[Together]) -> Result | None:
     if kinds:
         return _result(check, *(("broken", BROKEN_ON_HIDDEN) if kinds == {"broken"} else ("failed", WRONG_ON_HIDDEN)))
     for group in groups:
-        for seen in group.seen(own_run=False):
+        for seen in group.seen(learners_run=False):
             try:
                 group.run_check(seen)
             except Failure:
@@ -177,7 +180,7 @@ def _hidden_verdict(check: Check, groups: list[Together]) -> Result | None:
     return None
 
 
-def _verdict_on_devices(check: Check, groups: list[Together], *, own_run: bool) -> Result | None:
+def _verdict_on_devices(check: Check, groups: list[Together], *, learners_run: bool) -> Result | None:
     """Judge a check on the values from real devices, after the check passed on simulated devices.
 
     If the check fails on hidden inputs, the result gives no details. If the real devices computed no values, the result
@@ -186,7 +189,7 @@ def _verdict_on_devices(check: Check, groups: list[Together], *, own_run: bool) 
     unseen = ""
     for group in groups:
         try:
-            failure = _failure_on_devices(group, own_run=own_run)
+            failure = _failure_on_devices(group, learners_run=learners_run)
         except NotHere as why:
             unseen = unseen or str(why)
             continue
@@ -204,7 +207,7 @@ def _verdict_on_devices(check: Check, groups: list[Together], *, own_run: bool) 
     )
 
 
-def _failure_on_devices(group: Together, *, own_run: bool) -> Failure | None:
+def _failure_on_devices(group: Together, *, learners_run: bool) -> Failure | None:
     """Return a check's first failure on real devices; None if the check passes at one of the tried matmul precisions.
 
     The devices' default precision may be too coarse, for example if a relu follows a sum near 0. So a check may also
@@ -215,7 +218,7 @@ def _failure_on_devices(group: Together, *, own_run: bool) -> Failure | None:
     precisions = max((len(one.on_devices or ()) for one in observations), default=0)
     for precision in range(precisions):
         try:
-            for seen in group.seen(own_run=own_run, on_devices=precision):
+            for seen in group.seen(learners_run=learners_run, on_devices=precision):
                 group.run_check(seen)
             return None
         except Failure as failure:
@@ -232,7 +235,7 @@ def verdicts(group: Together) -> list[str]:
     if faults:
         return [f"{fault.kind}: {_of_fault(fault, ask.task)}" for ask, fault in faults[:1]]
     decided = []
-    for seen in group.seen(own_run=False):
+    for seen in group.seen(learners_run=False):
         try:
             group.run_check(seen)
             decided.append("")
@@ -292,7 +295,7 @@ def _picture(about: tuple[str, tuple, Sequence[int]]) -> dict[str, Any]:
     }
 
 
-def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
+def _timeline_picture(answer: AskFinding) -> dict[str, Any] | None:
     """Return a picture of a timed program's timeline.
 
     Return None if there is no timeline, if it is too long, or if learners do not see the program's sizes.
@@ -311,7 +314,7 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
     return {"title": "actual timeline", "timeline": _plain(asdict(timeline))} | known
 
 
-def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
+def _rounds_pictures(answer: AskFinding) -> list[dict[str, Any]]:
     """Return pictures of the program's short routes and pipelines (chains of permutes), at most MAX_ROUTES of each.
 
     Return [] if the program ran on hidden dimensions or hidden inputs.

@@ -12,14 +12,14 @@ import numpy as np
 
 from grader.common.observation import Collective, Observation, Outcome
 from grader.expect import same_outcome
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from grader.wire.frames import wide
 
 Pairs = Sequence[tuple[Finding, Finding | None]]
 """The findings of two programs, in pairs. The second finding is None if the second program got no equal request."""
 
 
-def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
+def findings_of(task: str, one: Iterable[AskFinding], other: Iterable[AskFinding]) -> Pairs:
     """Pair the findings of two programs for each request about a task.
 
     The second finding of a pair is None if the second program got no equal request.

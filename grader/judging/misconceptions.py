@@ -24,7 +24,7 @@ from grader.judging.answers import MOST_NAMED
 from grader.judging.judge import Together, together
 from grader.judging.likeness import findings_of, likeness, shared_traffic
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, paired, partner
+from grader.judging.seen import AskFinding, paired, partner
 from grader.wire.frames import wide
 
 # If two programs make one mistake, their errors differ by less than this fraction of the misconception's largest error.
@@ -42,7 +42,7 @@ class Attempt:
     Answers to requests with hidden inputs are left out.
     """
 
-    answered: Sequence[Answered]
+    answered: Sequence[AskFinding]
     _found: dict[str, list[tuple[Together, list[Found]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -186,7 +186,7 @@ def _found(group: Together) -> Iterator[Found]:
     if faults:
         yield faults[0]
         return
-    for seen in group.seen(own_run=False):
+    for seen in group.seen(learners_run=False):
         for case in _cases(seen):
             try:
                 group.run_check(case)

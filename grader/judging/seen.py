@@ -44,32 +44,32 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AskFinding:
     """An ask (one request to a submission) and its finding."""
 
     ask: Ask
     finding: Finding
 
 
-def seen_of(answer: Answered, *, own_run: bool, on_devices: int | None = None) -> Iterable[Seen]:
+def seen_of(answer: AskFinding, *, learners_run: bool, on_devices: int | None = None) -> Iterable[Seen]:
     """Yield a ``Seen`` for each set of inputs of a call, or one ``Seen`` with all cases of a plain function.
 
     Args:
-        own_run: True in a learner's own run, which reads expected outcomes from the exercise file, and makes trial runs
-            on public sizes (``_is_tried``).
+        learners_run: True in a learner's own run, which reads expected outcomes from the exercise file, and makes trial
+            runs on public sizes (``_is_tried``).
         on_devices: the index in ``Observation.on_devices`` (outputs on real devices) of the outputs to use; None to use
             the outputs on simulated devices.
     """
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
-        wanted = expected_outcomes(ask.of) if own_run and ask.of.expected else _wanted(ask)
+        wanted = expected_outcomes(ask.of) if learners_run and ask.of.expected else _wanted(ask)
         yield Seen(
             {}, outcomes=list(zip(ask.cases, finding.outcomes, wanted, strict=True)), public=not ask.hidden_inputs
         )
         return
     observation = finding.observation
     assert isinstance(ask.of, Call) and observation is not None
-    program = _program(ask, ask.of, observation, own_run)
+    program = _program(ask, ask.of, observation, learners_run)
     if ask.of.timing:
         yield program
         return
@@ -84,7 +84,7 @@ def seen_of(answer: Answered, *, own_run: bool, on_devices: int | None = None) -
             steps = []
 
 
-def _program(ask: Ask, call: Call, observation: Observation, own_run: bool) -> Seen:
+def _program(ask: Ask, call: Call, observation: Observation, learners_run: bool) -> Seen:
     """Return the part of a ``Seen`` that is about the program itself, without inputs and results."""
     return Seen(
         mesh=ask.mesh,
@@ -102,11 +102,11 @@ def _program(ask: Ask, call: Call, observation: Observation, own_run: bool) -> S
         clock=partial(laid_out, observation.operations, call.timing),
         chip=_scheduled(ask, call, observation),
         differentiated=bool(call.wrt),
-        poison=observation.poison if _is_tried(ask, call, own_run) else None,
+        poison=observation.poison if _is_tried(ask, call, learners_run) else None,
     )
 
 
-def _is_tried(ask: Ask, call: Call, own_run: bool) -> bool:
+def _is_tried(ask: Ask, call: Call, learners_run: bool) -> bool:
     """Return True if the grader makes trial runs (see ``Poison``) of this ask's program.
 
     Trial runs find the operations that affect a result. For these runs, the grader compiles a changed copy of the
@@ -115,14 +115,14 @@ def _is_tried(ask: Ask, call: Call, own_run: bool) -> bool:
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
-    return dict(ask.mesh) == dict(chosen) and (own_run or ask.hidden_sizes)
+    return dict(ask.mesh) == dict(chosen) and (learners_run or ask.hidden_sizes)
 
 
-def by_compiler(answer: Answered) -> Answered:
+def by_compiler(answer: AskFinding) -> AskFinding:
     """Return the ask and its finding, or the TPU compiler's fault if the compiler refused the timed program."""
     call, observation = answer.ask.of, answer.finding.observation
     if isinstance(call, Call) and call.timing and observation and isinstance(observation.compiled, Fault):
-        return Answered(answer.ask, Finding(fault=observation.compiled))
+        return AskFinding(answer.ask, Finding(fault=observation.compiled))
     return answer
 
 
@@ -227,7 +227,7 @@ MEND = "Write one program for all sizes: do not choose its operations by a shape
 TOO_LARGE = "the program has too many operations for a comparison with the timed program; use lax.fori_loop or lax.scan"
 
 
-def paired(answered: Sequence[Answered]) -> list[Answered]:
+def paired(answered: Sequence[AskFinding]) -> list[AskFinding]:
     """Compare the program of each timing call with the program of its small call, and return all asks and findings.
 
     If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, its
@@ -237,12 +237,12 @@ def paired(answered: Sequence[Answered]) -> list[Answered]:
     for answer in answered:
         call, observation = answer.ask.of, answer.finding.observation
         if isinstance(call, Call) and call.timing and observation:
-            answer = Answered(answer.ask, _paired(answer.ask, observation, partner(answer.ask, answered)))
+            answer = AskFinding(answer.ask, _paired(answer.ask, observation, partner(answer.ask, answered)))
         found.append(answer)
     return found
 
 
-def _paired(ask: Ask, timed: Observation, judged: Answered) -> Finding:
+def _paired(ask: Ask, timed: Observation, judged: AskFinding) -> Finding:
     small = judged.finding.observation
     if small is None:
         return judged.finding
@@ -253,7 +253,7 @@ def _paired(ask: Ask, timed: Observation, judged: Answered) -> Finding:
     return Finding(replace(timed, poison=small.poison))
 
 
-def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
+def partner(ask: Ask, answered: Sequence[AskFinding]) -> AskFinding:
     """Return the ask, with its finding, for the small call of the timing call ``ask``.
 
     The small call is the same task with small arrays. The grader judges its values.

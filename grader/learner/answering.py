@@ -38,7 +38,7 @@ Message = tuple[ChildMessage, list[bytes]]
 MAX_COMPOSED = 4  # nesting levels of an answer with parts
 
 
-def answer(ask: TracerAsk, loaded: LoadedSource, seconds: float) -> Message:
+def reply_to(ask: TracerAsk, loaded: LoadedSource, seconds: float) -> Message:
     """Answer one ask (a request of the grader). Return a dict with one key, and a list of byte strings.
 
     The key is one of:

@@ -16,10 +16,10 @@ from grader.learner.surroundings import prepare, tolerant_jax
 from grader.wire import frames
 from grader.wire.messages import SourceCode, TracerAsk
 
-__all__ = ["answer", "prepare"]
+__all__ = ["prepare", "serve"]
 
 
-def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> None:
+def serve(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> None:
     """Load the source (the learner's file or notebook), then answer every ask (request of the grader).
 
     Args:
@@ -45,7 +45,7 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
         say({"loaded": True, "faults": loaded.faults[:20]})
         hung: dict[str, Message] = {}  # a task that hangs on one mesh is not tried on other meshes
         for number, ask in enumerate(_asks(read)):
-            body, blobs = hung.get(ask["task"]) or answering.answer(ask, loaded, seconds)
+            body, blobs = hung.get(ask["task"]) or answering.reply_to(ask, loaded, seconds)
             if body.get("fault", {}).get("kind") == "timeout":
                 hung[ask["task"]] = body, blobs
             say({"number": number} | body, blobs)

@@ -15,7 +15,7 @@ from grader.wire.text import one_line, without_marks
 Send = Callable[[Mapping[str, Any], list[bytes]], None]
 
 
-def answer(header: RunnerRequest, blobs: list[bytes], send: Send) -> None:
+def serve(header: RunnerRequest, blobs: list[bytes], send: Send) -> None:
     """Answer one request. The fields of the header select the answer (see ``wire.messages``)."""
     if "ours" in header:
         send({"runs": execution.runs()}, [])

@@ -15,7 +15,7 @@ run: The worker compiles and executes one program at a time, and never runs lear
 system calls of ``calls.py`` before it reads a program. A worker with additional access (``tiers.Extra``) may make any
 system call. A wing (an optional part of the grader) may replace the module that answers the requests.
 
-read: The worker parses the files of submissions, and executes no code in them. The worker has the limits of the role
+parse: The worker parses the files of submissions, and executes no code in them. The worker has the limits of the role
 ``run``.
 
 Without isolation (the tier ``none``), system calls are not limited.
@@ -47,7 +47,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
 
     Args:
         serves: the name of the module that answers the requests.
-        role: trace, run or read (see above).
+        role: trace, run or parse (see above).
         memory_mib: limit on the address space; 0 means no limit.
         calls: "listed" allows only the system calls of ``calls.py``, "any" allows all.
         readable: under sandlock, the paths that learner code may read, joined by colons.
@@ -84,8 +84,8 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     # "trace", the keeper reads the frame, after it has forked the child. So the worker never reads a submission.
     while os.read(requests, 1):
         if role != "trace":
-            module.answer(*frames.read_frame(frames.reader(requests)), send)
-        elif not _kept(requests, send, module.answer, share_asleep):
+            module.serve(*frames.read_frame(frames.reader(requests)), send)
+        elif not _kept(requests, send, module.serve, share_asleep):
             # The child may have left processes or files behind, so this worker and its sandbox end. The grader starts a
             # new worker for the next request.
             return

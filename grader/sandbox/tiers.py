@@ -36,10 +36,10 @@ TIERS = ("sandlock", "bwrap", "none")
 ROOMS = {
     "trace": ("wire", "sandbox", "learner"),
     "run": ("wire", "sandbox", "common", "runner"),
-    "read": ("wire", "sandbox", "common", "intake"),
+    "parse": ("wire", "sandbox", "common", "intake"),
 }
 # The module that answers the requests of each role.
-SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve", "read": "grader.intake.serve"}
+SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve", "parse": "grader.intake.serve"}
 # Size of a scratch folder's own file system: a little above the quota, so that the keeper process can see an excess.
 SCRATCH_SIZE, SCRATCH_FILES = MAX_SCRATCH + MIB, MAX_SCRATCH_FILES + 16
 HERE = Path(__file__).resolve().parent
@@ -173,7 +173,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
     python = [sys.executable, "-P", "-s", "-B"]
     memory = "0" if extra.unlimited else str(memory_mib)
     rooms, serves = ":".join([*ROOMS[role], *extra.rooms]), extra.serves or SERVES[role]
-    calls = "listed" if (role == "read" or (role == "run" and extra == NO_EXTRA)) and tier != "none" else "any"
+    calls = "listed" if (role == "parse" or (role == "run" and extra == NO_EXTRA)) and tier != "none" else "any"
     command = [*python, str(HERE / "start.py"), rooms, serves, role, memory, calls]
     if tier == "none":
         return command

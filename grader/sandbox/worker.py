@@ -62,7 +62,7 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """Starts the processes of one role (trace, run or read, see ``main``), one at a time, and talks to them.
+    """Starts the processes of one role (trace, run or parse, see ``main``), one at a time, and talks to them.
 
     A request starts a process if none is running. If the process dies, the next request starts a new process.
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from grader.authoring.timed_values import _moved, timed_problems
-from grader.batch.findings import RunResult, observed
 from grader.batch.grade import Grader
+from grader.batch.replies import RunResult, observed
 from grader.batch.workers import Workers
 from grader.common.observation import Sharded
 from grader.course.loading import Course, load_course
 from grader.exercise import Call
 from grader.judging.judge import judge_checks
 from grader.judging.plan import plan
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 from grader.learner.answering import lower
 from grader.runner import execution
 from tests.made_up import COURSE
@@ -94,7 +94,7 @@ def problems(folder: Path, *small: str) -> list[str]:
         assert isinstance(ask.of, Call)
         request = ask.for_runner([])
         code = lower(ask.of.task.fn, request)
-        reference.append(Answered(ask, observed(ask, RunResult(*execution.execute(request, code, ask.arrays())))))
+        reference.append(AskFinding(ask, observed(ask, RunResult(*execution.execute(request, code, ask.arrays())))))
     assert {result.status for result in judge_checks(exercise, reference, public=False)} == {"passed"}
     return list(timed_problems(exercise, reference))
 

@@ -15,7 +15,7 @@ from grader.common.observation import Observation
 from grader.course.reference import reference_source
 from grader.exercise import Exercise, normal
 from grader.judging.plan import plan
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from tests.made_up import made_up
 from tests.proved import problems_of
 
@@ -50,7 +50,7 @@ def an_exercise(*, every_mesh: bool = False) -> Exercise:
 def chosen(exercise: Exercise, **more: Any) -> list[tuple[str, int, int]]:
     """Return for each of the first cases its check, the size of axis x, and the size of dimension I."""
     asks = plan(exercise, public=False, seed="s")
-    found = first_cases(exercise, [Answered(ask, Finding(Observation([], [], 0))) for ask in asks], **more)
+    found = first_cases(exercise, [AskFinding(ask, Finding(Observation([], [], 0))) for ask in asks], **more)
     name_of = {id(check.call): check.name for check in exercise.checks.values()}
     return [(name_of[id(a.ask.of)], a.ask.mesh["x"], a.ask.dims["I"]) for a in found]
 
@@ -77,8 +77,8 @@ def test_a_failed_check_with_a_budget_for_all_sizes_has_all_cases() -> None:
 
 def test_without_trials_keeps_all_but_the_trials() -> None:
     ask = plan(an_exercise(), public=False, seed="s")[0]
-    (found,) = without_trials([Answered(ask, Finding(Observation([], [], 7, poison=cast(Any, object()))))])
-    assert found == Answered(ask, Finding(Observation([], [], 7)))
+    (found,) = without_trials([AskFinding(ask, Finding(Observation([], [], 7, poison=cast(Any, object()))))])
+    assert found == AskFinding(ask, Finding(Observation([], [], 7)))
 
 
 ZEROS = "return jax.numpy.zeros(a.shape)"

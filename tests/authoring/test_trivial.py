@@ -23,7 +23,7 @@ from grader.batch.workers import Workers
 from grader.course.loading import Course, load_course
 from grader.exercise import Cases, Exercise
 from grader.judging.plan import plan
-from grader.judging.seen import Answered, Finding, reference_outcome
+from grader.judging.seen import AskFinding, Finding, reference_outcome
 from tests.made_up import COURSE, made_up
 from tests.proved import problems_of
 from tests.sampled import sampled
@@ -207,11 +207,11 @@ def test_trivial_functions_return_constants_and_outcomes_of_the_solution(tmp_pat
     assert len(does) == len(CONSTANTS) + len(["KeyError", 1, 3, 5, 7, "first argument"])
 
 
-def in_process(exercise: Exercise, seed: str) -> list[Answered]:
+def in_process(exercise: Exercise, seed: str) -> list[AskFinding]:
     """Return the results of the solution's plain functions."""
     asks = [ask for ask in plan(exercise, public=False, seed=seed) if isinstance(ask.of, Cases)]
     return [
-        Answered(ask, Finding(outcomes=[reference_outcome(exercise.tasks[ask.task], case) for case in ask.cases]))
+        AskFinding(ask, Finding(outcomes=[reference_outcome(exercise.tasks[ask.task], case) for case in ask.cases]))
         for ask in asks
     ]
 
@@ -226,7 +226,7 @@ def test_raising_value_error_everywhere_earns_nothing() -> None:
         reference = in_process(exercise, course.config.seed) if functions else []
         raising = [
             Trivial(task, "raises ValueError", [
-                Answered(a.ask, Finding(outcomes=[RAISES_VALUE_ERROR] * len(a.ask.cases)))
+                AskFinding(a.ask, Finding(outcomes=[RAISES_VALUE_ERROR] * len(a.ask.cases)))
                 for a in reference if a.ask.task == task.name
             ])
             for task in functions.values()

@@ -15,9 +15,9 @@ import pytest
 
 from grader.batch import canary
 from grader.batch.canary import CanaryFailed
-from grader.batch.findings import Replies, Reply
 from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
+from grader.batch.replies import Replies, Reply
 from grader.batch.workers import Workers
 from grader.common.observation import Fault
 from grader.course.finding import find_course

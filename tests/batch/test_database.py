@@ -18,7 +18,7 @@ import pytest
 from grader.batch import database, written
 from grader.batch.database import FILE, CannotWrite, Database
 from grader.batch.folder import Folder, drop, on_file
-from grader.batch.opening import names_in, reading
+from grader.batch.opening import reading, students_with_files
 from grader.batch.overrides import Adjustments, Override
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -151,7 +151,7 @@ def test_reports_of_a_killed_run_are_kept_but_do_not_count(tmp_path: Path) -> No
         for report in BEFORE:
             folder.keep(report)
         folder.settle()
-    assert names_in(tmp_path) == [] and not list((tmp_path / "reports").iterdir())
+    assert students_with_files(tmp_path) == [] and not list((tmp_path / "reports").iterdir())
     with Folder(tmp_path) as folder:
         assert folder.current_report("a", "1", ["c3_contracting"]) == BEFORE[0]
         assert [r.student for r in counted(folder)] == ["a"], "only reports that this run asked for count"
@@ -239,7 +239,7 @@ def test_a_database_that_another_program_changed_gives_a_one_line_error(tmp_path
 def test_a_student_is_dropped_in_any_unicode_form(tmp_path: Path) -> None:
     grade(tmp_path, [BEFORE[0].model_copy(update={"student": name}) for name in ("Zo\u00eb", "bob")])
     drop(tmp_path, ["Zoe\u0308"])
-    assert names_in(tmp_path) == ["bob"]
+    assert students_with_files(tmp_path) == ["bob"]
 
 
 @pytest.mark.parametrize("data", [b"", b"no zlib", zlib.compress(b"{}"), zlib.compress(b"\xff"), "text", 7])
@@ -255,7 +255,7 @@ def test_a_damaged_report_gives_a_one_line_error_and_can_be_dropped(tmp_path: Pa
             work()
     drop(tmp_path, ["b"])
     grade(tmp_path)
-    assert names_in(tmp_path) == ["a", "ann", "b", "c", "d", "e"]
+    assert students_with_files(tmp_path) == ["a", "ann", "b", "c", "d", "e"]
 
 
 def test_a_damaged_report_that_does_not_count_yet_is_graded_again(tmp_path: Path) -> None:
@@ -268,9 +268,9 @@ def test_a_damaged_report_that_does_not_count_yet_is_graded_again(tmp_path: Path
 
 def test_an_empty_database_file_counts_as_no_reports(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()
-    assert names_in(tmp_path) == []
+    assert students_with_files(tmp_path) == []
     grade(tmp_path, BEFORE)
-    assert names_in(tmp_path) == list("abcd")
+    assert students_with_files(tmp_path) == list("abcd")
 
 
 def test_a_database_locked_by_another_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +350,7 @@ def older(tmp_path: Path) -> Path:
 
 def test_a_folder_of_an_older_version_is_converted_once(older: Path, wanted: Path) -> None:
     before = tree(older)
-    assert names_in(older) == ["a", "ann", "b", "c", "d", "e", "zed"]
+    assert students_with_files(older) == ["a", "ann", "b", "c", "d", "e", "zed"]
     with reading(older) as database:
         assert database.students() == ["a", "ann", "b", "c", "d", "e"]
     assert tree(older) == before and not (older / FILE).exists(), "a reader changes nothing"
@@ -375,7 +375,7 @@ def test_reports_of_all_names_are_read_if_the_database_was_deleted(tmp_path: Pat
     """The names of these students' report files differ from the students' names, but must still be found."""
     grade(tmp_path, [BEFORE[0].model_copy(update={"student": name})])
     (tmp_path / FILE).unlink()
-    assert names_in(tmp_path) == [name]
+    assert students_with_files(tmp_path) == [name]
     with Folder(tmp_path) as folder:
         assert folder.taken.reports == 1 and folder.database.students() == [name]
 
@@ -386,7 +386,7 @@ def test_drop_removes_a_students_reports_and_pages(tmp_path: Path) -> None:
         drop(tmp_path, ["b", "zed"])
     drop(tmp_path, ["b", "c"])
     left = [name for name in tree(tmp_path) if name.endswith((".json", ".html")) and Path(name).stem in ("b", "c")]
-    assert names_in(tmp_path) == ["ann", "e"] and left == []
+    assert students_with_files(tmp_path) == ["ann", "e"] and left == []
     with pytest.raises(CourseError, match="no reports in"):
         drop(tmp_path / "nowhere", ["b"])
 

@@ -17,7 +17,7 @@ from grader.common.result import ExerciseReport, HandIn, Report
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.intake.reading import read
-from grader.intake.submission import Case, Chunk, Place, Source, Submission, source_digest
+from grader.intake.submission import Chunk, Place, ReviewCase, Source, Submission, source_digest
 from grader.intake.times import STATED
 from tests.batch.test_grade import NAME, RIGHT
 from tests.handed_in import write
@@ -174,7 +174,7 @@ def test_a_folder_that_may_be_a_students_is_no_folder_of_submissions(tmp_path: P
     (tmp_path / "link").symlink_to(ann)
     assert folders_in(tmp_path / "link", ann, places=two) == ([ann], {}), "one folder in two forms"
     assert folders_in(ann, tmp_path / "link", places=two) == ([tmp_path / "link"], {})
-    aside = [Case("y", "", (ann / "y", ann / "y.zip"))]
+    aside = [ReviewCase("y", "", (ann / "y", ann / "y.zip"))]
     assert class_folders([ann], one, aside, lambda _: False, lambda _: False) == ([ann], {})
     (ann / STATED).touch()
     (case,) = unread_records([ann], [], [ann])

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from grader.batch import verdicts
-from grader.batch.findings import Replies, Reply, RunResult, lasting, reply_of
 from grader.batch.grade import Grader
 from grader.batch.remembering import CHECKED, RUNS, TRACES, Checked, Keys, Store
+from grader.batch.replies import Replies, Reply, RunResult, lasting, reply_of
 from grader.batch.why import why
 from grader.batch.workers import Workers
 from grader.common import cache as memory
@@ -297,7 +297,7 @@ def store(cache: Cache, about: str = "all else") -> Store:
 def kept(made: Store, replies: list[Reply], text: str = "x = 1", *, fresh: bool = False) -> Replies | None:
     """Cache replies of a source. Return the replies that a second store finds in the cache, or None."""
     own, key = source(text), made.keys.trace(source(text), ASKS)
-    value = Replies(tuple(replies), (), 0.5, ("a.py",), own)
+    value = Replies(tuple(replies), (), 0.5, ("a.py",))
     writer = made.afresh() if fresh else made
     assert writer.find(TRACES, key, own) or writer.keep(TRACES, key, value, own) is value
     return Store(made.keys, made.cache).find(TRACES, key, own)

@@ -15,7 +15,7 @@ from grader.batch.folder import Folder, drop
 from grader.batch.opening import reading
 from grader.batch.written import write_files
 from grader.course.config import CourseError
-from grader.intake.submission import Case
+from grader.intake.submission import ReviewCase
 from tests.batch.test_database import BEFORE, grade, tree
 from tests.reports.example_reports import exercise, make_report, result
 
@@ -53,7 +53,7 @@ def test_a_database_of_version_0_2_is_converted_when_it_is_opened(tmp_path: Path
         connection.execute("PRAGMA user_version = 2")
     with reading(tmp_path) as database:
         assert database.students() == ["a", "ann", "b", "c", "d", "zed"]
-        assert database.cases() == [Case("ian", "ian has two zips", ())]
+        assert database.cases() == [ReviewCase("ian", "ian has two zips", ())]
         stored = [database.stored("ann"), database.stored("a")]
         assert [one.counts.exercises[0].handed_in for one in stored if one] == [False, True]
         assert [one.graded.schema_version for one in stored if one] == [2, 2]
@@ -92,4 +92,4 @@ def test_submissions_set_aside_are_read_from_the_summary_if_the_database_is_miss
     (tmp_path / "summary.json").write_text(json.dumps(summary))
     (tmp_path / FILE).unlink()
     with Folder(tmp_path) as folder:
-        assert folder.database.cases() == [Case("ian", "ian has two zips", ())]
+        assert folder.database.cases() == [ReviewCase("ian", "ian has two zips", ())]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from grader.batch.cost import Cost
-from grader.batch.findings import run_fault
 from grader.batch.poison import MOST_DEATHS, Poisoned
 from grader.batch.remembering import Keys, Store
+from grader.batch.replies import run_fault
 from grader.batch.running import collect
 from grader.batch.workers import Workers
 from grader.common.cache import Cache
@@ -176,5 +176,5 @@ def test_a_worker_tries_changes_on_demand_and_only_once(
             assert told == asked
             told.clear()
     finally:
-        for worker in workers.processes:
+        for worker in workers.each_worker:
             worker.kill()

@@ -15,7 +15,7 @@ from grader.batch.changes import FILE
 from grader.batch.database import FILE as DATABASE
 from grader.batch.folder import Folder, grade_batch
 from grader.batch.grade import Grader
-from grader.batch.opening import names_in
+from grader.batch.opening import students_with_files
 from grader.batch.overrides import Adjustments, Override
 from grader.batch.workers import Workers
 from grader.common.result import Report
@@ -146,7 +146,7 @@ def test_an_incomplete_report_or_one_of_another_student_does_not_count(grader: G
     for texts in ({"bo": RIGHT}, REGRADED, REGRADED):
         grade(grader, wanted, texts)
         dry = grade(grader, out, texts, dry=True)
-        assert dry.uncounted == strays and names_in(out) == ["ada", "bo", "cy"]
+        assert dry.uncounted == strays and students_with_files(out) == ["ada", "bo", "cy"]
         assert grade(grader, out, texts).uncounted == strays
         for stray in strays:
             assert (out / "reports" / stray).is_file(), "what is not ours is not touched"

@@ -13,7 +13,7 @@ from grader.batch.folder import Folder, drop
 from grader.batch.opening import reading
 from grader.batch.review import keep_cases, note_set_aside
 from grader.common.text import SET_ASIDE
-from grader.intake.submission import Case, reasons_of
+from grader.intake.submission import ReviewCase, reasons_of
 from grader.reports.summary import summarise
 from grader.reports.tables import ASIDE
 from tests.handed_in import write
@@ -21,7 +21,7 @@ from tests.reports.example_reports import make_report
 
 
 def review(
-    out: Path, found: list[Case], *read: Path, graded: tuple[str, ...] = (), login: Callable[[str], str] = str
+    out: Path, found: list[ReviewCase], *read: Path, graded: tuple[str, ...] = (), login: Callable[[str], str] = str
 ) -> dict[str, str]:
     """Store the cases that a run found in the paths that it read. Return for each stored student the reason for a review."""
     database = Database(out / FILE)
@@ -37,8 +37,8 @@ def term(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write(tmp_path / file)
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path)
-    twice = Case("bob", "bob is in several places", (Path("week1/bob"), Path("week1/bob.zip")))
-    archive = Case("eve.tar.gz", "eve.tar.gz is no folder", (Path("week1/eve.tar.gz"),))
+    twice = ReviewCase("bob", "bob is in several places", (Path("week1/bob"), Path("week1/bob.zip")))
+    archive = ReviewCase("eve.tar.gz", "eve.tar.gz is no folder", (Path("week1/eve.tar.gz"),))
     assert list(review(Path("out"), [twice, archive], Path("week1"))) == ["bob", "eve.tar.gz"]
     return tmp_path
 
@@ -46,7 +46,7 @@ def term(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_case_stays_until_a_run_reads_its_files(term: Path) -> None:
     for _ in range(2):
         assert list(review(Path("out"), [], Path("week2"))) == ["bob", "eve.tar.gz"]
-    again = Case("bob", "bob is in several places", (Path("week2/bob"), Path("week1/bob")))
+    again = ReviewCase("bob", "bob is in several places", (Path("week2/bob"), Path("week1/bob")))
     both = review(term / "out", [again], Path("week2"), term / "week1" / "eve.tar.gz")
     assert both == {"bob": "bob is in several places"}, "equal reasons are one"
     assert list(review(Path("out"), [], Path("week2"), Path("week1/bob"))) == ["bob"], "bob.zip was not read"
@@ -60,7 +60,7 @@ def test_a_case_outlives_its_files_until_their_folder_or_its_student_is_read_aga
     shutil.move(term / "week1", term / "week3")
     assert list(review(Path("elsewhere/out"), [], Path("week2"))) == ["bob", "eve.tar.gz"], "no path leads to week3"
     assert list(review(Path("elsewhere/out"), [], Path("week3"), graded=("bob",))) == ["eve.tar.gz"]
-    again = Case("eve.tar.gz", "eve.tar.gz is still no folder", (Path("week3/eve.tar.gz"),))
+    again = ReviewCase("eve.tar.gz", "eve.tar.gz is still no folder", (Path("week3/eve.tar.gz"),))
     assert review(Path("elsewhere/out"), [again], Path("week3")) == {"eve.tar.gz": "eve.tar.gz is still no folder"}
 
 
@@ -71,8 +71,8 @@ def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tm
     def login(student: str) -> str:
         return student.removesuffix("@uni.edu")
 
-    case = Case(name, f"{name} is no folder", (tmp_path / "week1" / name,))
-    converted = Case(name, f"{name} was no folder", ())
+    case = ReviewCase(name, f"{name} is no folder", (tmp_path / "week1" / name,))
+    converted = ReviewCase(name, f"{name} was no folder", ())
     for stored in (case, converted):
         assert review(tmp_path, [stored], tmp_path / "week2", graded=("ada",)) == {name: stored.reason}
         assert review(tmp_path, [], tmp_path / "week2", graded=("ada",)) == {name: stored.reason}
@@ -83,7 +83,7 @@ def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tm
 def test_a_case_ends_with_its_files_if_an_earlier_run_graded_the_student_from_another_file(tmp_path: Path) -> None:
     """Otherwise the case and its remark in grades.csv stay until a run grades the student once more."""
     archive = write(tmp_path / "week1" / "eve.tar.gz")
-    case = Case("eve", "eve.tar.gz is no folder", (archive,))
+    case = ReviewCase("eve", "eve.tar.gz is no folder", (archive,))
     assert "eve" in review(tmp_path, [case], archive.parent)
     assert "eve" in review(tmp_path, [], tmp_path / "late", graded=("eve",)), "the file is there"
     archive.unlink()
@@ -91,13 +91,15 @@ def test_a_case_ends_with_its_files_if_an_earlier_run_graded_the_student_from_an
 
 
 def test_a_students_name_with_a_dot_is_no_files_name(tmp_path: Path) -> None:
-    review(tmp_path, [Case("ann.lee", "ann.lee is there twice", (tmp_path / "week1" / "gone",))], tmp_path / "week1")
+    review(
+        tmp_path, [ReviewCase("ann.lee", "ann.lee is there twice", (tmp_path / "week1" / "gone",))], tmp_path / "week1"
+    )
     assert list(review(tmp_path, [], tmp_path / "week2", graded=("ann",))) == ["ann.lee"]
 
 
 def test_a_case_of_a_file_that_names_no_student_ends_with_the_file(term: Path) -> None:
     write(term / "week1" / "c3.py")
-    stray = Case("", "c3.py names no student", (Path("week1/c3.py"),))
+    stray = ReviewCase("", "c3.py names no student", (Path("week1/c3.py"),))
     assert "" in review(Path("out"), [stray], Path("week1"))
     assert "" in review(Path("out"), [], Path("week2"))
     (term / "week1" / "c3.py").unlink()
@@ -105,8 +107,8 @@ def test_a_case_of_a_file_that_names_no_student_ends_with_the_file(term: Path) -
 
 
 def test_a_converted_case_that_is_named_after_a_file_is_replaced_when_the_file_is_found_again(tmp_path: Path) -> None:
-    review(tmp_path, [Case("c3.py", "c3.py has no student", ())], tmp_path / "week1")
-    stray = Case("", "c3.py names no student", (write(tmp_path / "week1" / "c3.py"),))
+    review(tmp_path, [ReviewCase("c3.py", "c3.py has no student", ())], tmp_path / "week1")
+    stray = ReviewCase("", "c3.py names no student", (write(tmp_path / "week1" / "c3.py"),))
     assert review(tmp_path, [stray], tmp_path / "week1") == {"": stray.reason}
 
 
@@ -124,7 +126,7 @@ def test_the_folder_of_reports_and_the_submissions_can_move_together(
 @pytest.mark.parametrize("move", [shutil.move, shutil.copytree])
 def test_a_case_stays_if_only_the_folder_of_reports_moves(term: Path, move: Callable[[Path, Path], object]) -> None:
     """From the new folder, the stored paths lead to no files. This must not end a case before a run reads its files."""
-    stray = Case("", "c3.py names no student", (write(term / "week1" / "c3.py"),))
+    stray = ReviewCase("", "c3.py names no student", (write(term / "week1" / "c3.py"),))
     assert "" in review(Path("out"), [stray], Path("week2"))
     assert len(review(Path("out"), [], Path("week2"), graded=("bob",))) == 3
     (term / "deep").mkdir()
@@ -148,7 +150,7 @@ def test_a_case_that_moved_twice_is_found_again(term: Path) -> None:
 
 
 def test_a_name_that_no_database_can_hold_is_kept_as_pages_show_it(term: Path) -> None:
-    odd = Case("a\udcff\nb", "no name", (Path("week2/a\udcff"),))
+    odd = ReviewCase("a\udcff\nb", "no name", (Path("week2/a\udcff"),))
     for name in review(Path("out"), [odd], Path("week2")):
         assert name.isprintable()
     write(term / "week2" / "a\udcff")

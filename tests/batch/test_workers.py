@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from grader.batch import findings as replies
+from grader.batch import replies
 from grader.batch.cost import Cost
-from grader.batch.findings import GAVE_UP, OTHER_KIND, Reply, RunResult
 from grader.batch.in_process import InProcess
+from grader.batch.replies import GAVE_UP, OTHER_KIND, Reply, RunResult
 from grader.batch.running import ProgramRuns, collect, trace
 from grader.batch.workers import Pool, Workers
 from grader.common.observation import Fault, Observation, Outcome

@@ -12,7 +12,7 @@ from grader.batch.folder import Folder
 from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, make_in_class, spelling_on_file
 from grader.common.result import ExerciseReport, Report
 from grader.course.finding import find_course
-from grader.intake.submission import Case
+from grader.intake.submission import ReviewCase
 from grader.integrations.roster import Roster
 from grader.reports.summary import Counts
 from grader.reports.tables import ASIDE, NOT_GRADED, NOTHING, write_grades_csv
@@ -155,8 +155,11 @@ def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
     with Folder(tmp_path / "out") as folder:
         folder.database.set_cases(
             [
-                *(Case(name, "set aside", (Path(f"{name}.zip"),)) for name in ("bob", "Fay", "fay", "dan ", "an n")),
-                Case("Cy", "a document", (Path("cy.pdf"),), graded=True),
+                *(
+                    ReviewCase(name, "set aside", (Path(f"{name}.zip"),))
+                    for name in ("bob", "Fay", "fay", "dan ", "an n")
+                ),
+                ReviewCase("Cy", "a document", (Path("cy.pdf"),), graded=True),
             ]
         )
     assert [spelling_on_file(tmp_path / "out", str)(name) for name in ("Bob", "cy", "fay", "Fay")] == [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.batch.findings import RunResult, observed
+from grader.batch.replies import RunResult, observed
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.public import public_source
@@ -17,7 +17,7 @@ from grader.exercise import Call, Misconception
 from grader.judging.judge import judge_check
 from grader.judging.misconceptions import Attempt, fitting
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered, seen_of
+from grader.judging.seen import AskFinding, seen_of
 from grader.learner.answering import lower
 from grader.runner import execution
 from tests.made_up import made_up
@@ -59,11 +59,11 @@ def asks(course: Course, *, public: bool = False) -> list[Ask]:
     return [a for a in found if isinstance(a.of, Call) and a.of.timing]
 
 
-def answered(ask: Ask, task: Any = None) -> Answered:
+def answered(ask: Ask, task: Any = None) -> AskFinding:
     """Trace and read the ask's program in this process."""
     request = ask.for_runner([])
     code = lower(task or ask.of.task.fn, request)  # type: ignore[union-attr]
-    return Answered(ask, observed(ask, RunResult(*execution.execute(request, code, ask.arrays()))))
+    return AskFinding(ask, observed(ask, RunResult(*execution.execute(request, code, ask.arrays()))))
 
 
 def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_arrays_of_paper_size_on_a_slice_of_256_chips_are_traced_and_judged(tmp_
     seen = small.finding.observation
     assert seen is not None and seen.outputs == [] and seen.memory == 0
     check = course.exercise("x1_gather").checks["quick"]
-    (seen,) = seen_of(small, own_run=True)
+    (seen,) = seen_of(small, learners_run=True)
     assert seen.out is None and seen.timeline.axes == {"x": (0, 1)} and seen.timeline.chip == "v5e"
-    assert judge_check(check, [small, large], own_run=False).status == "passed"
+    assert judge_check(check, [small, large], learners_run=False).status == "passed"
     ordinary: Any = {k: v for k, v in small.ask.for_runner([]).items() if k != "timing"}
     header, _ = execution.execute(ordinary, lower(check.call.task.fn, small.ask.for_runner([])), [])
     assert (
@@ -99,7 +99,7 @@ def test_a_program_with_a_misconceptions_time_gets_its_hint(tmp_path: Path) -> N
     import jax
     from jax.sharding import PartitionSpec as P
 
-    def gathered(times: int) -> list[Answered]:
+    def gathered(times: int) -> list[AskFinding]:
         def task(a, *, mesh):
             def local(a):
                 whole = jax.lax.all_gather(a, "x", tiled=True)

@@ -11,7 +11,7 @@ from grader.batch.folder import Folder
 from grader.cli.regrading import Rosters
 from grader.common.result import ByHand, ExerciseReport, HandIn, Report, Result
 from grader.course.config import CourseError
-from grader.intake.submission import Case
+from grader.intake.submission import ReviewCase
 from grader.integrations import export
 from grader.reports.tables import NOT_GRADED
 
@@ -190,7 +190,7 @@ def test_reports_are_read_back(tmp_path: Path) -> None:
 
 def test_a_file_without_a_students_name_is_exported_as_such(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
-        folder.database.set_cases([Case("", "c3.py names no student", ()), Case("eve", "twice", ())])
+        folder.database.set_cases([ReviewCase("", "c3.py names no student", ()), ReviewCase("eve", "twice", ())])
     assert export.not_graded(tmp_path) == ["files without a student's name", "eve"]
 
 

@@ -21,7 +21,7 @@ import nbformat
 import pytest
 from typer.testing import CliRunner
 
-from grader.batch.findings import run_fault
+from grader.batch.replies import run_fault
 from grader.cli import app
 from grader.cli.console import BROKEN
 from grader.common.result import ExerciseReport, Report, Result

@@ -18,7 +18,7 @@ from grader.expect import Failure, expect_close, expect_outcomes, expect_step_ti
 from grader.judging import judge
 from grader.judging.judge import BROKEN_ON_HIDDEN, WRONG_ON_HIDDEN, judge_checks
 from grader.judging.plan import HIDDEN_SETS, Ask, plan
-from grader.judging.seen import Answered, Finding, reference_outcome
+from grader.judging.seen import AskFinding, Finding, reference_outcome
 from grader.reports.programs import rings_of, timelines_of
 from tests.clock.programs import read
 from tests.seen import finding, sharded
@@ -90,7 +90,7 @@ def timed_failures(public: bool, answers: Callable[[Ask], bool]) -> list[Result]
     exercise = timed_exercise(public)
     program = read(gathered_matmul, [((1 << 14, 4096), P("x", None)), ((4096, 4096), P())], P())
     asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
-    found = [Answered(ask, Finding(Observation([], [], 0, operations=program))) for ask in asks]
+    found = [AskFinding(ask, Finding(Observation([], [], 0, operations=program))) for ask in asks]
     return judge_checks(exercise, found, public=False)
 
 
@@ -151,7 +151,7 @@ def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False, local: 
     program = read(local, [((16, 16), P(None, "x"))], P(None, "x"), mesh={"x": 4})
     asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
     runs = [[sharded(np.zeros((16, 16)), ("x", None), {"x": 4})]]
-    found = [Answered(ask, Finding(Observation(runs * len(ask.inputs), [], 0, operations=program))) for ask in asks]
+    found = [AskFinding(ask, Finding(Observation(runs * len(ask.inputs), [], 0, operations=program))) for ask in asks]
     return judge_checks(exercise, found, public=False)
 
 
@@ -212,7 +212,7 @@ def judged(exercise: Exercise, shows: Callable[[Ask], Any], *, public: bool = Fa
     answered = []
     for ask in plan(exercise, public=public, seed="s"):
         right = [Outcome(value=case["n"] / 2) for case in ask.cases]
-        answered.append(Answered(ask, finding(right if ask.cases else shows(ask))))
+        answered.append(AskFinding(ask, finding(right if ask.cases else shows(ask))))
     return {r.name: r for r in judge_checks(exercise, answered, public=public)}
 
 
@@ -370,7 +370,7 @@ def test_numbers_are_given_in_the_widest_type_of_their_kind_exactly() -> None:
         found.append(seen)
 
     asks = plan(exercise, public=False, seed="s")
-    results = judge_checks(exercise, [Answered(a, Finding(observed(a))) for a in asks], public=False)
+    results = judge_checks(exercise, [AskFinding(a, Finding(observed(a))) for a in asks], public=False)
     assert [r.status for r in results] == ["passed"] and len(found) == 1 + HIDDEN_SETS
     assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int64 and found[0].dim == 3
     assert (found[0].a.astype(asks[0].inputs[0]["a"].dtype) == asks[0].inputs[0]["a"]).all()
@@ -394,7 +394,7 @@ def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
 
     asks = plan(exercise, public=False, seed="s")
     answered = [
-        Answered(a, Finding(Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], [], 0)))
+        AskFinding(a, Finding(Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], [], 0)))
         for a in asks
     ]
     assert judge_checks(exercise, answered, public=False)[0].status == "passed"
@@ -458,7 +458,7 @@ def test_a_huge_returned_integer_fails_and_does_not_break_a_check() -> None:
     exercise = an_exercise()
     asks = plan(exercise, public=False, seed="s")
     huge = Outcome(value=10**400)
-    found = [Answered(a, finding([huge for _ in a.cases] if a.cases else observed(a))) for a in asks]
+    found = [AskFinding(a, finding([huge for _ in a.cases] if a.cases else observed(a))) for a in asks]
     results = {r.name: r for r in judge_checks(exercise, found, public=False)}
     assert results["halved"].status == "failed"
 

@@ -25,7 +25,7 @@ from grader.judging.answers import with_hint
 from grader.judging.judge import judge_checks
 from grader.judging.misconceptions import Attempt, fitting
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from tests.seen import collective, finding, sharded
 
 Change = Callable[[np.ndarray], Any]
@@ -91,26 +91,26 @@ GATHER = collective("all_gather", "x")
 
 def ran(
     change: Change = lambda a: 2 * a, *sent: Collective, memory: int = 0, exercise: Exercise = EXERCISE
-) -> list[Answered]:
+) -> list[AskFinding]:
     """Return the findings of a submission: ``double`` returns ``change(a)``, and ``half`` is right."""
 
-    def of(ask: Ask) -> Answered:
+    def of(ask: Ask) -> AskFinding:
         if ask.cases:
-            return Answered(ask, Finding(outcomes=[Outcome(value=case["n"] / 2) for case in ask.cases]))
+            return AskFinding(ask, Finding(outcomes=[Outcome(value=case["n"] / 2) for case in ask.cases]))
         changed = [np.asarray(change(one["a"])) for one in ask.inputs]
         dtype = "bool" if changed[0].dtype == bool else ask.inputs[0]["a"].dtype.name
         outputs = [[sharded(out, ("x",), ask.mesh, dtype)] for out in changed]
-        return Answered(ask, Finding(Observation(outputs, list(sent or (GATHER,)), memory)))
+        return AskFinding(ask, Finding(Observation(outputs, list(sent or (GATHER,)), memory)))
 
     return [of(ask) for ask in plan(exercise, public=False, seed="s")]
 
 
-def returned(*values: Any) -> list[Answered]:
+def returned(*values: Any) -> list[AskFinding]:
     outcomes = [v if isinstance(v, Outcome) else Outcome(value=v) for v in values]
     return [replace(a, finding=Finding(outcomes=outcomes)) if a.ask.cases else a for a in ran()]
 
 
-def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, Sequence[Ask]], Attempt]:
+def shown_of(answers: Mapping[str, list[AskFinding]]) -> Callable[[Misconception, Sequence[Ask]], Attempt]:
     """Return a function that selects, from a misconception's answers, those to the given asks."""
 
     def shown(misconception: Misconception, asks: Sequence[Ask]) -> Attempt:
@@ -120,12 +120,12 @@ def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, 
     return shown
 
 
-def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known: list[Answered]) -> list[str]:
+def named(exercise: Exercise, check: str, submitted: list[AskFinding], /, **known: list[AskFinding]) -> list[str]:
     """Return the misconceptions in ``known`` that explain why the submission fails the check.
 
     A misconception with a name such as ``b_of_a`` is a form of misconception ``a``.
     """
-    misconceptions, answers = [], dict[str, list[Answered]]()
+    misconceptions, answers = [], dict[str, list[AskFinding]]()
     for name, answered in known.items():
         fails = tuple(r.name for r in judge_checks(exercise, answered, public=False) if r.status == "failed")
         task = exercise.tasks["half" if check in ("halved", "small") else "double"]
@@ -143,7 +143,7 @@ def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known:
     ]
 
 
-def hint(submitted: list[Answered], check: str = "value", /, **known: list[Answered]) -> list[str]:
+def hint(submitted: list[AskFinding], check: str = "value", /, **known: list[AskFinding]) -> list[str]:
     return named(EXERCISE, check, submitted, **known)
 
 
@@ -370,7 +370,7 @@ def test_a_form_has_the_task_checks_and_hint_of_the_first() -> None:
 # -- errors and plain functions ----------------------------------------------------------------
 
 
-def raised(message: str, kind: str = "raised") -> list[Answered]:
+def raised(message: str, kind: str = "raised") -> list[AskFinding]:
     fault = Fault(kind, message, type="TypeError")
     return [a if a.ask.cases else replace(a, finding=finding(fault)) for a in ran()]
 
@@ -430,8 +430,8 @@ def test_an_error_is_not_the_mistake_of_a_returned_value() -> None:
         if any(got.error or got.value > 5 for _, got, _ in seen.outcomes):
             raise Failure("a result is not small")
 
-    def answered(*outcomes: Outcome) -> list[Answered]:
-        return [Answered(ask, Finding(outcomes=list(outcomes))) for ask in plan(exercise, public=False, seed="s")]
+    def answered(*outcomes: Outcome) -> list[AskFinding]:
+        return [AskFinding(ask, Finding(outcomes=list(outcomes))) for ask in plan(exercise, public=False, seed="s")]
 
     right, large, larger = (Outcome(value=value) for value in (1, 7, 8))
     known = {"large": answered(large, right)}

@@ -13,7 +13,7 @@ from grader.common.observation import Fault, Observation
 from grader.exercise import Exercise, normal
 from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import TOO_LARGE, Answered, Finding, paired, partner
+from grader.judging.seen import TOO_LARGE, AskFinding, Finding, paired, partner
 from grader.wire.operations import Body, Operation, Operations, Value
 
 
@@ -53,13 +53,13 @@ def program(ask: Ask, name: str = "add") -> Observation:
     return Observation([[]] * len(ask.inputs), [], 0, operations=found)
 
 
-def answered(made: Exercise, *, public: bool = False, name: str = "add") -> list[Answered]:
+def answered(made: Exercise, *, public: bool = False, name: str = "add") -> list[AskFinding]:
     """Return findings for all asks: the timed program's operation is ``name``, and the small program's is "add"."""
     asks = plan(made, public=public, seed="s")
-    return [Answered(ask, Finding(program(ask, name if ask.dims["I"] > 1000 else "add"))) for ask in asks]
+    return [AskFinding(ask, Finding(program(ask, name if ask.dims["I"] > 1000 else "add"))) for ask in asks]
 
 
-def timed(found: list[Answered]) -> list[Answered]:
+def timed(found: list[AskFinding]) -> list[AskFinding]:
     return [a for a in found if a.ask.of.timing]  # type: ignore[union-attr]
 
 
@@ -98,7 +98,7 @@ def test_a_fault_of_the_values_is_also_the_fault_of_the_time() -> None:
 
 def test_a_program_too_large_to_compare_fails_its_timing_check() -> None:
     made = exercise()
-    found = [Answered(a.ask, Finding(replace(program(a.ask), operations=None))) for a in answered(made)]
+    found = [AskFinding(a.ask, Finding(replace(program(a.ask), operations=None))) for a in answered(made)]
     assert {a.finding.fault and a.finding.fault.message for a in timed(paired(found))} == {TOO_LARGE}
     results = judge_checks(made, found, public=False)
     assert [r.status for r in results] == ["passed", "passed", "failed"] and TOO_LARGE in results[-1].reason

@@ -11,7 +11,7 @@ from grader.exercise import Exercise, like, normal
 from grader.expect import expect_close
 from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered, Finding, seen_of
+from grader.judging.seen import AskFinding, Finding, seen_of
 from tests.seen import sharded
 
 
@@ -33,7 +33,7 @@ def an_exercise(look: Any = lambda seen: None, **more: Any) -> Exercise:
     return exercise
 
 
-def answered(exercise: Exercise, *factors: float) -> list[Answered]:
+def answered(exercise: Exercise, *factors: float) -> list[AskFinding]:
     """Answer all asks. Each step returns ``b``, ``w``, a loss and the gradients, all filled with the step's factor."""
 
     def observed(ask: Ask) -> Observation:
@@ -42,12 +42,12 @@ def answered(exercise: Exercise, *factors: float) -> list[Answered]:
         chosen = [factors[at % len(factors)] for at in range(len(ask.inputs))]
         return Observation([[sharded(np.full(s, f), (), ask.mesh, d) for s, d in shapes] for f in chosen], [], 0)
 
-    return [Answered(ask, Finding(observed(ask))) for ask in plan(exercise, public=False, seed="s")]
+    return [AskFinding(ask, Finding(observed(ask))) for ask in plan(exercise, public=False, seed="s")]
 
 
 def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
     first = answered(an_exercise(wrt=["params"]), 1.0)[0]
-    (seen,) = seen_of(first, own_run=False)
+    (seen,) = seen_of(first, learners_run=False)
     params, loss = seen.out
     assert [(a.name, a.due.name) for a in (params["b"], params["w"])] == [
         ("params['b']", "bfloat16"), ("params['w']", "float32"),
@@ -60,13 +60,13 @@ def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
 
 def test_a_step_begins_with_the_results_of_the_previous_step() -> None:
     first, *_ = found = answered(an_exercise(steps=3), 1.0, 2.0, 3.0)
-    (seen,) = seen_of(first, own_run=False)
+    (seen,) = seen_of(first, learners_run=False)
     assert [step.params["w"][0] for step in seen.steps[1:]] == [1, 2]
     assert [step.out[1].value for step in seen.steps] == [1, 2, 3] and seen.out[1].value == 3
     assert (seen.params["w"] == seen.steps[0].params["w"]).all() and seen.params["w"][0] not in (1, 2)
     assert len({step.x.tobytes() for step in seen.steps}) == 3  # each step has a new x
     assert seen.out[0]["w"].name == "step 3: params['w']"
-    secret = [list(seen_of(a, own_run=False)) for a in found if a.ask.hidden_inputs]
+    secret = [list(seen_of(a, learners_run=False)) for a in found if a.ask.hidden_inputs]
     assert [len(runs) for runs in secret] == [2] and all(len(run.steps) == 3 for run in secret[0])
 
 
@@ -112,7 +112,7 @@ def test_operations_are_tried_on_the_mesh_of_most_axes_and_when_graded_on_hidden
         for ask in plan(exercise, public=public, seed="s"):
             outputs = [[sharded(np.zeros(ask.dims["I"]), (), ask.mesh)] for _ in ask.inputs]
             of_program = Finding(Observation(outputs, [], 0, poison=Never()))
-            for seen in seen_of(Answered(ask, of_program), own_run=public):
+            for seen in seen_of(AskFinding(ask, of_program), learners_run=public):
                 found |= {(ask.mesh["x"], ask.dims["I"], ask.hidden_inputs)} if seen.poison else set()
         return found
 

@@ -11,7 +11,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import integers, normal
-from grader.learner.answering import answer
+from grader.learner.answering import reply_to
 from grader.learner.loading import load
 from grader.runner.execution import execute
 from grader.wire.frames import decode
@@ -213,7 +213,7 @@ def test_gradients_come_after_the_result(traced: Callable[..., Any]) -> None:
 def test_a_near_name_is_suggested(traced: Callable[..., Any]) -> None:
     made = load({"name": "a", "chunks": [["a.py", "def matmul_locals(a): ..."]]}, 5)
     ask: Any = {"kind": "array", "task": "matmul_local"}
-    reply, _ = answer(ask, made, 5)
+    reply, _ = reply_to(ask, made, 5)
     assert "fault" in reply and reply["fault"]["message"] == (
         "matmul_local is not defined; if you named it matmul_locals, rename it to matmul_local"
     )
@@ -273,7 +273,7 @@ def test_an_unwritten_function_is_missing_not_wrong(traced: Callable[..., Any]) 
 def test_an_answer_comes_as_plain_json(text: str, raw: Any) -> None:
     program = load({"name": "a", "chunks": [["a.py", text]]}, 20)
     assert program.faults == []
-    reply, blobs = answer({"kind": "number", "task": "q"}, program, 20)
+    reply, blobs = reply_to({"kind": "number", "task": "q"}, program, 20)
     assert (reply, blobs) == ({"raw": raw}, [])
     assert "raw" in reply and type(reply["raw"]) is type(raw)
 
@@ -303,7 +303,7 @@ def test_an_answer_comes_as_plain_json(text: str, raw: Any) -> None:
 def test_a_composed_answer_comes_as_plain_json(text: str, raw: Any) -> None:
     program = load({"name": "a", "chunks": [["a.py", text]]}, 20)
     assert program.faults == []
-    reply, blobs = answer({"kind": "answer", "task": "q"}, program, 20)
+    reply, blobs = reply_to({"kind": "answer", "task": "q"}, program, 20)
     assert (reply, blobs) == ({"raw": raw}, [])
     assert json.loads(json.dumps(reply)) == reply
 
@@ -314,14 +314,14 @@ def test_an_answer_that_an_error_kept_from_being_assigned_has_this_reason() -> N
     stopped = "q is not defined: cell 1 stopped at line 2: ZeroDivisionError: division by zero"
     for kind in ("number", "answer"):
         asks: list[Any] = [{"kind": kind, "task": name} for name in "pqrs"]
-        got: dict[str, Any] = {ask["task"]: answer(ask, program, 20)[0] for ask in asks}
+        got: dict[str, Any] = {ask["task"]: reply_to(ask, program, 20)[0] for ask in asks}
         assert got["p"] == {"raw": 1} and got["r"] == {"raw": 2} and got["s"] == {"raw": None}
         assert got["q"]["fault"]["message"] == stopped
 
 
 def test_objects_that_give_each_other_as_items_are_refused_as_an_answer() -> None:
     text = "class Q:\n    def item(self): return R()\nclass R:\n    def item(self): return Q()\nq = Q()\n"
-    reply, _ = answer({"kind": "number", "task": "q"}, load({"name": "a", "chunks": [["a.py", text]]}, 5), 5)
+    reply, _ = reply_to({"kind": "number", "task": "q"}, load({"name": "a", "chunks": [["a.py", text]]}, 5), 5)
     assert "fault" in reply and reply["fault"]["type"] == "RecursionError"
 
 

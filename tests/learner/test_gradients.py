@@ -11,7 +11,7 @@ import pytest
 from grader.exercise import Exercise, like, normal
 from grader.exercise.declarations import Call
 from grader.judging.plan import Ask
-from grader.learner.answering import answer
+from grader.learner.answering import reply_to
 from grader.learner.loading import load
 from grader.learner.surroundings import tolerant_jax
 from grader.runner.execution import execute
@@ -35,7 +35,7 @@ def a_call(kind: str = "task", **more: Any) -> Call:
 def traced(call: Call, text: str) -> tuple[ChildMessage, bytes, CallAsk]:
     request = Ask(call, {"x": 2}).for_runner(["a.py"])
     with tolerant_jax():
-        reply, blobs = answer(request, load({"name": "a", "chunks": [["a.py", HEAD + text]]}, 60), 60)
+        reply, blobs = reply_to(request, load({"name": "a", "chunks": [["a.py", HEAD + text]]}, 60), 60)
     return reply, (blobs or [b""])[0], request
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grader.learner.answering import answer
+from grader.learner.answering import reply_to
 from grader.learner.loading import as_they_are, load
 from grader.wire.messages import FunctionAsk
 from tests.learner.texts import A
@@ -69,7 +69,7 @@ def test_a_state_is_that_after_a_chunk_or_the_last_definition(devices: int) -> N
 
     def value(task: str, after: str | None) -> Any:
         ask: FunctionAsk = {"kind": "function", "task": task, "cases": [{"dict": []}], "after": after}
-        reply: Any = answer(ask, program, 20)[0]
+        reply: Any = reply_to(ask, program, 20)[0]
         return reply["values"][0]["value"] if "values" in reply else reply["fault"]["message"]
 
     assert value("f", "cell 1") == 30  # cell 3 replaces the function of cell 1

@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from grader.exercise import normal
 from grader.learner import looks, surroundings
-from grader.learner.answering import answer
+from grader.learner.answering import reply_to
 from grader.learner.loading import load
 from grader.learner.surroundings import share_ir_context, stand_ins, tolerant_jax
 from grader.wire.limits import KERNEL_SECONDS
@@ -106,7 +106,7 @@ def test_a_mesh_set_by_one_ask_is_unset_for_the_next(devices: int) -> None:
     )
     program = load({"name": "a", "chunks": [["a.py", text]]}, 20)
     asks: list[FunctionAsk] = [{"kind": "function", "task": name, "cases": [{"dict": []}]} for name in "gh"]
-    assert [answer(ask, program, 20)[0] for ask in asks] == [{"values": [{"value": None}]}, {"values": [{"value": True}]}]  # fmt: skip
+    assert [reply_to(ask, program, 20)[0] for ask in asks] == [{"values": [{"value": None}]}, {"values": [{"value": True}]}]  # fmt: skip
 
 
 def test_jax_still_has_every_function_that_stand_ins_replace() -> None:

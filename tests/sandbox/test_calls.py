@@ -215,7 +215,7 @@ def test_the_process_that_runs_programs_has_the_filter_in_all_threads(tier: str)
 @pytest.mark.parametrize("tier", CONFINED)
 def test_the_process_that_parses_has_the_filter_in_all_threads(tier: str) -> None:
     own = {"sandlock": 1, "bwrap": 0}[tier]
-    with Worker("read", tier, 1, LIMITS) as one:
+    with Worker("parse", tier, 1, LIMITS) as one:
         one.await_ready()
         assert filters_at(one.scratch) == {own + 1}
 

@@ -23,7 +23,7 @@ from grader.common.result import Result
 from grader.exercise import Check, Exercise
 from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 
 Fate = Literal["killed", "equivalent", "survived", "broken"]
 AT_ONCE = 16
@@ -160,7 +160,9 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
     return graded if plain else graded[:1], [a for a in public if (a.program_key, a.digest) not in known]
 
 
-def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
+def verdict_of(
+    exercise: Exercise, mutant: Mutant, graded: list[AskFinding], public: list[AskFinding]
+) -> Verdict | None:
     """Return the verdict ``killed`` if a check fails with the answers ``graded``, else None.
 
     Also return None if a check fails only with the answers ``public``: such a mutant must be graded alone.
@@ -174,24 +176,24 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
     if not failed or any(r.status == "broken" for r in results.values()):
         return None
     others = [c for c in exercise.checks.values() if c.public and c.name not in failed and _asked(c, public)]
-    if any(judge_check(check, public, own_run=True).status != "passed" for check in others):
+    if any(judge_check(check, public, learners_run=True).status != "passed" for check in others):
         return None
     seen_by = tuple(name for name, result in failed.items() if not never_ran(result, mutant.task))
     name, result = next(iter(failed.items()))
     return Verdict(mutant, "killed", seen_by, f"{name}: {result.reason}")
 
 
-def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Result]:
+def _graded_results(exercise: Exercise, graded: list[AskFinding]) -> dict[str, Result]:
     """Return the results, by name, of the checks that need only these answers and come after no failed check."""
     results: dict[str, Result] = {}
     for check in exercise.checks.values():
         passed = {name for name, r in results.items() if r.status == "passed"}
         if _asked(check, graded) and passed.issuperset(check.after):
-            results[check.name] = judge_check(check, graded, own_run=False)
+            results[check.name] = judge_check(check, graded, learners_run=False)
     return results
 
 
-def _asked(check: Check, answered: list[Answered]) -> bool:
+def _asked(check: Check, answered: list[AskFinding]) -> bool:
     """Return True if these answers suffice to judge a check. A check of several calls or meshes needs more answers."""
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

@@ -21,7 +21,7 @@ from grader.exercise import Call, Exercise
 from grader.expect import Failure, laid_out
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered
+from grader.judging.seen import AskFinding
 from grader.reports.explained_text import other_profile, profiles_text
 from grader.reports.points import counted
 from grader.wings.chip.compiling import Compilations, name_of
@@ -92,7 +92,7 @@ def on_chips(
     return [on_chip(answer, on, shipped) for answer in answered], notes
 
 
-def on_chip(answer: Answered, on: Slice, shipped: Compilations | None = None) -> OnChip:
+def on_chip(answer: AskFinding, on: Slice, shipped: Compilations | None = None) -> OnChip:
     ask, observation = answer.ask, answer.finding.observation
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
     if observation is None:

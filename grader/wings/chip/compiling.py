@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any
 
 from grader import wing
-from grader.batch.findings import compiled_of
+from grader.batch.replies import compiled_of
 from grader.clock import Placement, Slice, placed
 from grader.common.cache import MOST, Cache, cache_folder
 from grader.common.observation import Fault

@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from grader.batch.backends import STUCK, unseen
-from grader.batch.findings import outputs_of
+from grader.batch.replies import outputs_of
 from grader.common.observation import Observation, Sharded
 from grader.course.config import CourseError
 from grader.judging.plan import Ask

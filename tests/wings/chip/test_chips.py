@@ -273,7 +273,7 @@ def test_only_the_slice_of_a_call_decides_about_overlapped_time(course: Course, 
     assert seen is not None and isinstance(seen.compiled, Schedule) and seen.compiled_on == "v6e:2x4"
     from grader.judging.seen import seen_of
 
-    (looked,) = seen_of(answer, own_run=True)
+    (looked,) = seen_of(answer, learners_run=True)
     assert looked.chip is None  # type: ignore[union-attr]
 
 

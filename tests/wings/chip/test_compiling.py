@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.findings import compiled_of
+from grader.batch.replies import compiled_of
 from grader.clock import placed
 from grader.common.observation import Fault
 from grader.course.config import CourseError

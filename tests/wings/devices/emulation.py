@@ -18,8 +18,8 @@ from unittest import mock
 
 import numpy as np
 
-from grader.batch.findings import outputs_of
 from grader.batch.grade import Grader
+from grader.batch.replies import outputs_of
 from grader.common.observation import Observation, Sharded
 from grader.course.finding import find_course
 from grader.course.reference import answers, reference_source

@@ -144,7 +144,7 @@ def test_tokens_come_from_a_confined_process(small: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("tier", CONFINED)
 def test_the_process_that_splits_into_tokens_has_the_filter_in_all_threads(tier: str) -> None:
     own = {"sandlock": 1, "bwrap": 0}[tier]
-    with Worker("read", tier, 1, LIMITS, access()) as one:
+    with Worker("parse", tier, 1, LIMITS, access()) as one:
         one.await_ready()
         assert filters_at(one.scratch) == {own + 1}
 

@@ -10,7 +10,7 @@ from grader.wings.chip.inside import tpu
 from grader.wire.text import one_line, without_marks
 
 
-def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
+def serve(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     """Compile one program for TPU chips that need not be present, and send the result. The program does not run."""
     (program,) = blobs
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])

@@ -5,14 +5,14 @@ Its sandbox allows as much as the sandbox that parses submissions, and also what
 
 from __future__ import annotations
 
-from grader.intake import serve
+from grader.intake import serve as parsing
 from grader.wings.similar.inside.tokens import words
 from grader.wire.messages import ParseRequest
 
 
-def answer(header: ParseRequest, blobs: list[bytes], send: serve.Send) -> None:
+def serve(header: ParseRequest, blobs: list[bytes], send: parsing.Send) -> None:
     """Answer a request for tokens of the code in the first blob, or any request to parse a submission."""
     if header["parse"] == "words":
-        serve.answered(header, send, lambda: (words(blobs[0].decode()), ()))
+        parsing.answered(header, send, lambda: (words(blobs[0].decode()), ()))
     else:
-        serve.answer(header, blobs, send)
+        parsing.serve(header, blobs, send)

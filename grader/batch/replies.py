@@ -20,7 +20,6 @@ from grader.common.dependency import placed
 from grader.common.intervals import Interval
 from grader.common.observation import Collective, Fault, Observation, Outcome, Sharded
 from grader.exercise import Call, Quantity, Question
-from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
@@ -74,8 +73,7 @@ class Reply:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reply) and self.text == other.text
 
-    def __hash__(self) -> int:
-        return hash(self.text)
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,6 @@ class Replies:
         notes: errors that occurred while the source was loaded.
         cpu: CPU seconds and idle seconds of the processes that ran the source.
         files: the names by which programs refer to the source's files or notebook cells.
-        source: the source, if a child process traced it in this run of the grader; None for replies from the cache and
-            from ``InProcess``.
         hung: whether the keeper has ended a child of this submission for a time limit, for this source or an
             earlier one.
     """
@@ -97,7 +93,6 @@ class Replies:
     notes: tuple[str, ...] = ()
     cpu: float = field(default=0.0, compare=False)
     files: tuple[str, ...] = ()
-    source: Source | None = field(default=None, compare=False)
     hung: bool = field(default=False, compare=False)
 
     @property
