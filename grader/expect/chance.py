@@ -36,10 +36,11 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
 
     ``arrays``: arrays of one shape, by their names in messages, such as "device 2 in step 1".
     """
-    names, numbers = list(arrays), np.stack([array.astype(np.float64) for array in arrays.values()])
+    # float32 is exact enough for correlations, and takes half the time of float64.
+    names, numbers = list(arrays), np.stack([array.astype(np.float32) for array in arrays.values()])
     axes = tuple(range(1, numbers.ndim))
     unit = numbers - numbers.mean(axis=axes, keepdims=True)
-    unit /= np.maximum(np.sqrt((unit**2).sum(axis=axes, keepdims=True)), np.finfo(np.float64).tiny)
+    unit /= np.maximum(np.sqrt((unit**2).sum(axis=axes, keepdims=True)), np.finfo(np.float32).tiny)
     # A Fourier transform gives the correlation of two arrays for all cyclic shifts at once.
     waves = [np.fft.rfftn(moved, axes=axes) for moved in _moved(unit)]
     limits = _limits(numbers, len(waves))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grader.common.observation import Timing
 from grader.common.substitution import substitution
 from grader.exercise import normal
-from grader.judging.same_program import Difference, difference
+from grader.judging.same_program import Difference, _ways, difference
 from grader.runner import operations
 from grader.wire.operations import Operations, from_text, to_text
 
@@ -309,3 +313,12 @@ def test_a_chain_of_devices_is_one_pair_shorter_than_its_ring(program: Callable[
     sizes = substitution(small, large, {"x": 5}, {"x": 256})
     chain = "def local(a, w):\n    n = lax.axis_size('x')\n    return lax.ppermute(a, 'x', [(i, i + 1) for i in range(n - 1)]) @ w"
     assert difference(program(chain, small, {"x": 5}), program(chain, large, {"x": 256}), sizes) is None
+
+
+@given(st.lists(st.integers(2, 5), min_size=1, max_size=3), st.data())
+def test_a_move_has_the_steps_along_each_axis_the_shorter_way_round(sizes: list[int], data: st.DataObject) -> None:
+    device = st.integers(0, math.prod(sizes) - 1)
+    source, target = data.draw(device), data.draw(device)
+    ((*steps,),) = _ways([(source, target)], {f"axis{i}": size for i, size in enumerate(sizes)})
+    for at, step, size in zip(np.unravel_index([source, target], sizes), steps, sizes, strict=True):
+        assert (at[0] + step) % size == at[1] and -size < 2 * step <= size

@@ -252,6 +252,8 @@ def with_type(place: int, kind: str) -> list[str]:
         ({"groups": "dense<[[0, 2, 4, 6]]> : tensor<1x4xi64>"}, "do not contain every device of the mesh once"),
         ({"groups": "dense<[[0, 2, 4, 6], [1, 3, 5, 5]]> : tensor<2x4xi64>"}, "do not contain every device"),
         ({"groups": "dense<[[0, 2, 4, 6], [1, 3, 5, -1]]> : tensor<2x4xi64>"}, "do not contain every device"),
+        ({"groups": "dense<[[0, 2, 4, 6], [1, 3, 5, 8]]> : tensor<2x4xi64>"}, "do not contain every device"),
+        ({"groups": "dense<[[7, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>"}, "do not contain every device"),
         ({"groups": '"x"'}, "does not name its groups of devices"),
         ({"groups": "dense<1.0> : tensor<2x4xf32>"}, "does not name its groups of devices"),
         ({"replica_groups": "other_groups"}, "does not name its groups of devices"),

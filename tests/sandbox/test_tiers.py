@@ -53,6 +53,16 @@ def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.Monke
         available.cache_clear()
 
 
+def test_a_tier_that_does_not_work_has_its_own_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    for tier in ("sandlock", "bwrap"):
+        monkeypatch.setattr(f"grader.sandbox.tiers._{tier}_problem", lambda tier=tier: f"{tier} is broken")
+    available.cache_clear()
+    try:
+        assert [available(tier) for tier in TIERS] == ["sandlock is broken", "bwrap is broken", ""]
+    finally:
+        available.cache_clear()
+
+
 def test_a_tier_that_is_not_resolved_starts_no_process() -> None:
     """Without this error, a Grader with the tier "auto" would use bwrap, even on a machine without bwrap."""
     with pytest.raises(ValueError, match=r"^unknown tier 'auto'; the tiers are sandlock, bwrap, none$"):
