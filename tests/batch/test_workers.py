@@ -223,7 +223,6 @@ def test_an_answer_that_sleeps_costs_no_other_answer_and_no_function(impatient: 
     assert (values(answer), values(done)) == ([7], [1])
 
 
-@pytest.mark.slow
 def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient: Workers) -> None:
     """After the first function that sleeps, later exercises have an idle limit of two seconds. Other functions still run."""
     tried = (("f", "a"), ("h", "b"), ("g", "c"), ("f", "d"), ("h", "e"))
