@@ -67,7 +67,7 @@ class Children:
         """Return a reply for each request. Requests with hidden inputs are sent after all other requests are answered.
 
         - If a child ends before it has answered a request, a new child gets only this request. If the new child also
-          ends too early, the request gets a fault.
+          ends too early, this request and all later requests to the same function get a fault.
         - If two children end while they load the file, all requests that the second child got get a fault.
         - Code that reaches a time limit is not tried again. A function over its limit of CPU time gets a fault, and the
           child continues. If the keeper must end the child for time, no further function of the exercise runs. If this
@@ -106,7 +106,10 @@ class Children:
         elif over_time:
             self._give_up_after(self._asks[left[0]], ended_fault(ended.how, "it", seconds))
         elif left[0] == self._suspect:
-            self._replies[self._suspect] = Reply(ended_fault(ended.how, "it", seconds))
+            crashed, fault = self._asks[self._suspect], Reply(ended_fault(ended.how, "it", seconds))
+            for i, ask in enumerate(self._asks):
+                if i not in self._replies and (ask.exercise, ask.task) == (crashed.exercise, crashed.task):
+                    self._replies[i] = fault
         else:
             self._suspect = left[0]
 

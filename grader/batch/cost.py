@@ -32,6 +32,10 @@ class Cost:
         """Seconds that are left for running the learner's code; negative if the submission exceeded the limit."""
         return self.limits.total_seconds - self.tracing
 
+    def fits(self, seconds: float) -> bool:
+        """Return whether programs that cost this much, taken from the cache, would all begin within the limit."""
+        return self.running + seconds <= self.limits.total_run_seconds
+
     @property
     def no_more_runs(self) -> Fault | None:
         """The fault for all further programs if the limit on run time is exceeded; None while time is left."""

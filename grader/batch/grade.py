@@ -102,7 +102,7 @@ class Grader:
         key = workers.store.keys.checks(about, traced.files, {ask: traced.replies[ask] for ask in asks})
         # If equal programs were judged before, the cache has the results.
         checked = workers.store.find(CHECKED, key)
-        if checked is not None:
+        if checked is not None and cost.fits(checked.seconds):
             cost.running += checked.seconds
             return checked
         before = cost.running

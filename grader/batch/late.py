@@ -78,7 +78,7 @@ def penalised(
     """Return one student's submission times with late penalties, in the course's order of modules.
 
     The policy may give each student free days: late days that cost nothing. Free days are whole days and are used in
-    the order of the deadlines. A free day is used only if it lowers the penalty.
+    the order of the deadlines. A free day is used only if it lowers the penalty's percentage.
 
     Args:
         policy: the course's late policy; None for no penalties.
@@ -135,7 +135,7 @@ def percent_of(policy: LatePolicy, days: int) -> float:
 
 
 def _fewest(policy: LatePolicy, days: int, free: int) -> int:
-    """Return the smallest number of free days, at most ``free``, that gives the lowest penalty."""
+    """Return the smallest number of free days, at most ``free``, that gives the lowest percentage."""
     left = percent_of(policy, days - free)
     return next(spent for spent in range(free + 1) if percent_of(policy, days - spent) == left)
 

@@ -11,13 +11,15 @@ People write points into ``OUT/overrides.yaml``, and every run of ``grade`` appl
 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
-If the grader's own points change after a person wrote an entry, a person must review the entry. To notice the change,
-the grader stores its own points in the report when it first uses the entry. An entry may have a line
-``graded: POINTS``. These points then replace the stored points.
+If the grader's own points, or an answer that a person must grade, change after a person wrote an entry, a person must
+review the entry. To notice the change, the grader stores its own points and a digest of the answer in the report when
+it first uses the entry. An entry may have a line ``graded: POINTS``. These points then replace the stored points.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,10 +147,15 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
             problems.append(f"{one.where}: {worth}; the line does nothing")
         else:
             done.append(one.check)
-            set_by_hand = _by_hand(one, target.earned, before.get(one.check))
+            set_by_hand = _by_hand(one, target, before.get(one.check))
             exercises[one.exercise] = _with(exercise, target, one, set_by_hand)
             if abs(set_by_hand.was - target.earned) > 1e-9:
                 problems.append(_moved(one, set_by_hand))
+            if set_by_hand.answer != _digest_of_answers(target):
+                problems.append(
+                    f"{one.where}: the answer has changed since {counted(one.points, 'point')} were set by hand; check "
+                    "the points, then delete the line or write another reason"
+                )
     return graded.model_copy(update={"exercises": list(exercises.values())}), problems
 
 
@@ -229,16 +236,25 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
     return found
 
 
-def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
+def _digest_of_answers(target: ExerciseReport | Result) -> str:
+    """Return SHA-256 over the answers that a person must grade; '' if there are none."""
+    results = [target] if isinstance(target, Result) else target.results
+    answers = [[r.name, r.actual] for r in results if r.status == "waiting"]
+    return hashlib.sha256(json.dumps(answers).encode()).hexdigest() if answers else ""
+
+
+def _by_hand(one: Override, target: ExerciseReport | Result, before: ByHand | None) -> ByHand:
     """Return the report's record of an override: the person, the reason, and the points that the grader gave.
 
     In the result, ``graded`` has the points that the grader gives now. ``was`` has the points in the override's line
-    ``graded``, or else the points that the grader gave when it first used the override. A change of ``by`` or
-    ``reason`` makes a new override.
+    ``graded``, or else the points that the grader gave when it first used the override, and ``answer`` is the digest of
+    the answers then. A change of ``by`` or ``reason`` makes a new override.
     """
+    graded = target.earned
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
-    return ByHand(by=one.by, reason=one.reason, graded=graded, was=was)
+    answer = (before.answer if before is not None and same else "") or _digest_of_answers(target)
+    return ByHand(by=one.by, reason=one.reason, graded=graded, was=was, answer=answer)
 
 
 def _moved(one: Override, of: ByHand) -> str:

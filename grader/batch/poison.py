@@ -54,7 +54,7 @@ class Poisoned:
             if what not in self.found:
                 key = self.store.keys.poison(self.run_key, what)
                 kept = self.store.find(POISON, key)
-                if kept is None:
+                if kept is None or not self.cost.fits(kept.seconds):
                     before = self.cost.running
                     tried = self._tried(what)
                     kept = self.store.keep(POISON, key, replace(tried, seconds=self.cost.running - before))

@@ -66,7 +66,7 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
     else:
         store, key = workers.store, workers.store.keys.trace(source, asked)
         found = store.find(TRACES, key, source)
-        if found is None:
+        if found is None or found.cpu > cost.tracing_left:
             made = workers.replies(source, asked, cost.tracing_left, cost.hung)
             found = store.keep(TRACES, key, made, source)
     cost.tracing += found.cpu
@@ -164,14 +164,15 @@ def with_formula_values(workers: Workers, ask: Ask, finding: Finding) -> Finding
 
 
 class ProgramRuns:
-    """Runs the programs of one source. A task that reaches the time limit on one mesh is not run on later meshes.
+    """Runs the programs of one source.
 
-    This applies separately to runs on inputs that are not hidden and to runs on hidden inputs.
+    If a task reaches the time limit or ends the process on one mesh, it is not run on later meshes. This applies
+    separately to runs on inputs that are not hidden and to runs on hidden inputs.
     """
 
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
         self._workers, self._files, self._cost = workers, files, cost
-        self._hung: dict[tuple, Fault] = {}
+        self._ended: dict[tuple, Fault] = {}
         self._stuck: dict[tuple, str] = {}  # Task -> the reason why its program hung on real devices.
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
@@ -190,12 +191,12 @@ class ProgramRuns:
             return Finding(fault=reply.fault)
         assert reply.program is not None
         task = ask.exercise, ask.task, ask.hidden_inputs
-        if fault := self._hung.get(task) or self._cost.no_more_runs:
+        if fault := self._ended.get(task) or self._cost.no_more_runs:
             finding = Finding(fault=fault)
         else:
             finding = self._observed(ask, reply.program, before)
-        if finding.fault and finding.fault.kind == "timeout":
-            self._hung[task] = finding.fault
+        if finding.fault and finding.fault.kind in ("timeout", "crashed"):
+            self._ended[task] = finding.fault
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:

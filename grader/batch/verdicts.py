@@ -135,10 +135,11 @@ def _executed(submitted: Attempt, task: Task) -> bool:
 
 
 def _evidence(answer: AskFinding) -> Evidence:
-    ask, observation = answer.ask, answer.finding.observation
+    ask, observation, fault = answer.ask, answer.finding.observation, answer.finding.fault
     return Evidence(
         task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.hidden_inputs,
         program=observation.program if observation else "", inputs=ask.digest, step=_step(answer),
+        ended=fault.message if fault and fault.kind == "crashed" else "",
     )  # fmt: skip
 
 
@@ -152,6 +153,10 @@ def _step(answer: AskFinding) -> int | None:
     # The error is not reported here, because the checks that use the time report it.
     except Exception:
         return None
+
+
+def _is_broken(finding: Finding) -> bool:
+    return finding.fault is not None and finding.fault.kind == "broken"
 
 
 @dataclass
@@ -171,7 +176,7 @@ class ProgramFindings:
 class References:
     """Findings (observations, outcomes, faults) of references (the author's solutions) and misconceptions.
 
-    Each program runs once, on inputs that are not hidden. Thread-safe.
+    Each request is made once, with inputs that are not hidden. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -197,7 +202,10 @@ class References:
                 source = Source(name, (Chunk(name, reference_source(exercise, {}, misconception)),))
                 answered, _ = collect(workers.without_devices(), source, left)
                 found.findings |= {a.ask.answer_key: a.finding for a in answered}
-            return [AskFinding(a, found.findings[a.answer_key]) for a in asks]
+            result = [AskFinding(a, found.findings[a.answer_key]) for a in asks]
+            # A failure of the machine may not repeat, so the next failed check asks again.
+            found.findings = {key: one for key, one in found.findings.items() if not _is_broken(one)}
+            return result
 
     def attempt(
         self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]
@@ -205,12 +213,14 @@ class References:
         """Return the answers of a submission with this misconception in one task and right solutions in all others."""
         found = self._of(exercise, misconception)
         key = tuple(ask.answer_key for ask in asks)
-        if key not in found.attempts:
+        if (kept := found.attempts.get(key)) is None:
             others = [ask for ask in asks if ask.task != misconception.of.name]
             right = self.answered(exercise, None, others, workers)
             by_ask = {a.ask.answer_key: a for a in (*right, *self.answered(exercise, misconception, asks, workers))}
-            found.attempts[key] = Attempt([by_ask[same] for same in key if same in by_ask])
-        return found.attempts[key]
+            kept = Attempt([by_ask[same] for same in key if same in by_ask])
+            if not any(_is_broken(one.finding) for one in by_ask.values()):
+                found.attempts[key] = kept
+        return kept
 
     def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[AskFinding]) -> None:
         """Keep answers of a solution with this misconception (None: the reference), so that it need not run again."""

@@ -33,6 +33,8 @@ class ByHand(BaseModel):
         by, reason: the person who gave the points, and why.
         graded: the points that the grader gives now.
         was: the points that the grader gave when the person decided. If ``graded`` differs, the record needs review.
+        answer: SHA-256 over the answers that a person must grade, as they were when the person decided; empty if there
+            are none. If the answers differ now, the record needs review.
     """
 
     model_config = _FROZEN
@@ -41,6 +43,7 @@ class ByHand(BaseModel):
     reason: str
     graded: float
     was: float
+    answer: str = ""
 
 
 class RubricItem(BaseModel):
@@ -150,6 +153,7 @@ class Evidence(BaseModel):
         program: SHA-256 of the program's canonical form; empty without a program.
         inputs: SHA-256 of all inputs of a call, or of the cases (argument sets) of a plain function.
         step: for a timed program, the simulated time of one step in picoseconds; else None.
+        ended: how the program or function ended its process; empty if it did not.
     """
 
     model_config = _FROZEN
@@ -161,6 +165,7 @@ class Evidence(BaseModel):
     program: str
     inputs: str
     step: int | None = None
+    ended: str = ""
 
 
 class RunNotes(BaseModel):

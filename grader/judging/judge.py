@@ -24,7 +24,10 @@ from grader.judging.plan import Ask
 from grader.judging.seen import AskFinding, by_compiler, paired, seen_of
 
 # These texts must not depend on the hidden inputs or on their results.
-WRONG_ON_HIDDEN = "right on all public inputs, wrong on hidden inputs: look for code that fits only the public inputs"
+WRONG_ON_HIDDEN = (
+    "right on all public inputs, but on hidden inputs wrong or not finished: "
+    "look for code that fits only the public inputs, or that takes too long"
+)
 BROKEN_ON_HIDDEN = "the grader failed on hidden inputs; this check needs review"
 MAX_SPANS = 1000  # A report shows no timeline with more bars than this.
 MAX_ROUTES = 2  # A report shows at most this many routes, and this many pipelines; ``explain`` shows all.

@@ -86,13 +86,20 @@ def _several(report: Report) -> str:
 
 
 def ended_xla(report: Report) -> str:
-    """Return a reason for review that names the exercises in which XLA crashed; '' if there are none.
+    """Return a reason for review that names the exercises in which XLA or a function crashed; '' if there are none.
 
     XLA ended the worker process twice on a program of such an exercise. This can be an attack, but honest code can
-    crash XLA, too.
+    crash XLA, too. On hidden inputs, a function that ended its process counts too, because the result hides the crash.
     """
-    names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
-    return f"{ENDED} during {', '.join(names)}: check whether the code is honest" if names else ""
+    crashed: dict[str, dict[str, None]] = {}
+    for exercise in report.exercises:
+        hidden = [one.ended for one in exercise.evidence if one.secret and one.ended]
+        if any(ENDED in text for text in (*hidden, *(result.reason for result in exercise.results))):
+            crashed.setdefault(ENDED, {})[exercise.exercise] = None
+        elif hidden:
+            crashed.setdefault("the process of a function ended twice on hidden inputs", {})[exercise.exercise] = None
+    found = [f"{what} during {', '.join(names)}" for what, names in crashed.items()]
+    return f"{' and '.join(found)}: check whether the code is honest" if found else ""
 
 
 def _whats_pending(report: Report) -> str:

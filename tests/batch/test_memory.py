@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from grader.batch import verdicts
+from grader.batch.cost import Cost
 from grader.batch.grade import Grader
 from grader.batch.remembering import CHECKED, RUNS, TRACES, Checked, Keys, Store
 from grader.batch.replies import Replies, Reply, RunResult, lasting, reply_of
@@ -129,6 +130,18 @@ def test_programs_from_the_cache_cost_as_much_as_they_cost_when_they_ran(
         report = Report.loads(reports(course, cache, {"ada": RIGHT})["ada"])
         reasons = [r.reason for r in report.exercises[0].results if "all programs together" in r.reason]
         assert reasons and report.earned == 0, grading
+
+
+@isolated
+def test_results_from_the_cache_that_exceed_the_limit_are_not_used(
+    course: Course, reports: Reports, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file of a submission uses most of the time. Its other file has a program that another student handed in."""
+    assert Report.loads(reports(course, cache, {"ada": RIGHT})["ada"]).earned > 0
+    monkeypatch.setattr(Cost, "fits", lambda self, seconds: False)
+    monkeypatch.setattr(Cost, "no_more_runs", Fault("timeout", "all programs together did not finish"))
+    report = Report.loads(reports(course, cache, {"bo": RIGHT})["bo"])
+    assert report.earned == 0 and "all programs together" in report.exercises[0].results[0].reason
 
 
 @isolated

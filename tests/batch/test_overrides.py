@@ -175,3 +175,30 @@ def test_overrides_yaml_is_read_and_may_be_missing(tmp_path: Path) -> None:
 def test_a_mistake_in_overrides_yaml_gives_a_one_line_error(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(CourseError, match=said):
         read_overrides(written(tmp_path, text))
+
+
+def test_a_written_answer_that_changes_after_it_got_points_needs_review() -> None:
+    """The points stay, because a person gave them, but perhaps for another text."""
+
+    def handed_in(text: str) -> Report:
+        return make_report(exercise([result("essay", "waiting", points=2.0, earned=0, actual=text), result("other")]))
+
+    line = override(f"{EXERCISE}/essay", 1.5)
+    first, problems = laid_over(handed_in("one"), line)
+    assert problems == []
+    same, problems = laid_over(handed_in("one"), line, old=first)
+    assert problems == []
+    other, problems = laid_over(handed_in("two"), line, old=same)
+    doubt = "the answer has changed since 1.5 points were set by hand; check the points, then delete the line or write another reason"
+    assert len(problems) == 1 and problems[0].endswith(doubt)
+    again, problems = laid_over(handed_in("two"), line, old=other)
+    assert len(problems) == 1 and again.exercises[0].results[0].earned == 1.5
+    assert laid_over(handed_in("two"), override(f"{EXERCISE}/essay", 1.5, reason="read again"), old=again)[1] == []
+    assert (
+        len(
+            laid_over(
+                handed_in("two"), override(EXERCISE, 2), old=laid_over(handed_in("one"), override(EXERCISE, 2))[0]
+            )[1]
+        )
+        == 1
+    )

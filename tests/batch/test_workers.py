@@ -160,6 +160,14 @@ def test_asks_after_too_many_crashes_are_not_run(workers: Workers) -> None:
     assert found[-1].message.startswith("not tried, because ")
 
 
+def test_a_function_that_ends_the_process_costs_no_other_function(workers: Workers) -> None:
+    """Earlier, a function with several cases or meshes used up all child processes of the file."""
+    text = "import os\ndef bad(n): os._exit(3)\ndef good(): return 1\n"
+    *bad, good = findings(workers, text, *(cases("bad", {"n": n}) for n in range(2 * MAX_RESTARTS)), cases("good"))
+    assert bad == [Fault("crashed", "it ended the process: exited with 3")] * len(bad)
+    assert values(good) == [1]
+
+
 def test_a_file_that_ends_the_process_while_loading_fails_every_ask(workers: Workers) -> None:
     found = findings(workers, "import os\nos._exit(5)\n", cases("a"), cases("b"), question("q"))
     assert found == [Fault("crashed", "the loading of your file ended the process: exited with 5")] * 3
@@ -574,6 +582,20 @@ def test_a_program_whose_devices_wait_counts_towards_the_limit(
     cost = Cost(workers.limits)
     ProgramRuns(workers, [], cost).findings([array()], Reply(program=b"a program"))
     assert cost.running == workers.limits.run_seconds
+
+
+def test_a_program_that_crashes_is_not_run_on_other_meshes(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+
+    def crashes(*about: object) -> RunResult:
+        tried.append(about)
+        raise died("Check failed: a == b")
+
+    monkeypatch.setattr(workers, "run", crashes)
+    runs = ProgramRuns(workers, [], Cost(workers.limits))
+    asks = [array(mesh={"x": n}) for n in (1, 2, 4)]
+    found = [runs.findings([ask], Reply(program=b"a program"))[ask].fault for ask in asks]
+    assert len(tried) == 1 and found == [replies.run_fault(died("Check failed: a == b"), 30)] * 3
 
 
 def test_workers_use_the_limits_of_the_course(workers: Workers, impatient: Workers) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grader.common.result import ByHand, HandIn, Report
+from grader.common.result import ByHand, Evidence, HandIn, Report
 from grader.common.text import A_DOCUMENT, IS_EMPTY
 from grader.reports.anonymous import Anonymous, assign
 from grader.reports.moved import Effect, Sums
@@ -199,6 +199,22 @@ def test_a_program_that_crashed_xla_twice_needs_review() -> None:
     (named,) = summarise([make_report(exercise([died]), student="eve"), make_report(student="fay")]).attention
     reason = "XLA ended the process twice during c3_contracting: check whether the code is honest"
     assert (named.student, named.reason) == ("eve", reason)
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [
+        ("XLA ended the process twice while running this program", "XLA ended the process twice"),
+        ("it ended the process: the process was killed", "the process of a function ended twice on hidden inputs"),
+    ],
+)
+def test_a_crash_on_hidden_inputs_needs_review(ended: str, reason: str) -> None:
+    """The result for the student is the same as for wrong values, so that it tells nothing about hidden inputs."""
+    hidden = Evidence(task="f", mesh={}, dims={}, secret=True, program="", inputs="", ended=ended)
+    failed = exercise([result("value", "failed", reason="wrong")], evidence=[hidden])
+    (named,) = summarise([make_report(failed, student="eve")]).attention
+    assert named.reason == f"{reason} during c3_contracting: check whether the code is honest"
+    assert summarise([make_report(failed.for_student(), student="eve")]).attention == []
 
 
 @pytest.mark.parametrize("name", ["\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", "a  b"])
