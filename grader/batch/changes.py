@@ -283,6 +283,9 @@ BY_HAND = "points were set by hand"
 LATE = "late penalties changed"
 
 
+SINCE = "Since the last run, causes other than new submissions"
+
+
 class ChangedRules:
     """The effect of everything that changed since the last run, except new submissions, on the scores of a class.
 
@@ -304,8 +307,7 @@ class ChangedRules:
     def warnings(self) -> list[str]:
         """Return a line if the effect on the class is large (``Effect.is_large``); else []."""
         causes = [f"{cause} ({counted(n, 'student')})" for cause, n in self._causes.most_common()]
-        what = "Since the last run, causes other than new submissions"
-        return self._effect.warnings(what, f"Causes: {a_few(causes)}.")
+        return self._effect.warnings(SINCE, f"Causes: {a_few(causes)}.")
 
 
 def with_new_work(old: Report, new: Report) -> Report:

@@ -34,13 +34,13 @@ from types import MappingProxyType
 from typing import Any
 
 from grader.batch import canary
-from grader.batch.changes import Change, ChangedRules, changes_of
+from grader.batch.changes import SINCE, Change, ChangedRules, changes_of
 from grader.batch.database import FILE, Database, Stored
 from grader.batch.grade import Grader
 from grader.batch.opening import TakenOver, copied, has_database, reading, take_over
 from grader.batch.overrides import Adjustments, as_extensions_are
 from grader.batch.reporting import versions_text
-from grader.batch.written import remove_files, write_files
+from grader.batch.written import remove_files, unfinished, write_files
 from grader.common.files import clear_left_behind, file_name
 from grader.common.result import ExerciseReport, Report, RunNotes, sum_of_points
 from grader.common.text import a_few, composed
@@ -81,6 +81,7 @@ class Folder:
         # Students with a new report, from this run or from an earlier run that was killed. ``finish`` replaces their
         # earlier reports.
         self._due: set[str] = set()
+        self._earlier: list[str] = []  # Warnings of a run that was killed before it had written all files.
         self._open = ExitStack()
 
     def __enter__(self) -> Folder:
@@ -91,6 +92,8 @@ class Folder:
                 self._lock(stack)
                 self.database = Database(self.path / FILE, self._take_over)
                 stack.callback(self.database.close)
+            if text := unfinished(self.path, self.database):
+                self._earlier = [w for w in json.loads(text).get("warnings", []) if w.startswith(SINCE)]
             self._open = stack.pop_all()
         return self
 
@@ -191,6 +194,10 @@ class Folder:
             self.database.replace_reports(student, new)
         if due:
             self.database.forget_new(student)
+
+    def warnings(self) -> list[str]:
+        """Return the warnings about changed rules: of this run, and of a run that was killed before it showed them."""
+        return list(dict.fromkeys([*self._earlier, *self.rules.warnings()]))
 
     def finish(
         self, summary: Summary, remarks: Mapping[str, str] = MappingProxyType({}), people: People | None = None
@@ -318,7 +325,7 @@ def grade_batch(
 
 
 def drop(path: Path, names: Sequence[str]) -> None:
-    """Delete the students' database rows, then the students' files. Raises CourseError for an unknown student.
+    """Delete the students' files, then the students' database rows. Raises CourseError for an unknown student.
 
     ``names`` may also have the names of submissions and files that need review, as the class page shows these names.
     """
@@ -329,8 +336,9 @@ def drop(path: Path, names: Sequence[str]) -> None:
         known = {*folder.database.students(), *(case.student for case in folder.database.cases())}
         if unknown := [student for student in students if student not in known]:
             raise CourseError(f"no report of {a_few(unknown)} in {path}")
+        # Files first: if the command is killed before it has deleted the rows, it can run again.
+        for student in students:
+            remove_files(path, student)
         with folder.database.transaction():
             for student in students:
                 folder.database.drop(student)
-        for student in students:
-            remove_files(path, student)

@@ -10,9 +10,10 @@ import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import Self
 
 from grader.batch.late import EVERY, Handed
@@ -45,12 +46,18 @@ class Submissions(Mapping[str, Submission]):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # on a full disk, the last bytes cannot be written
+            self._file.close()
 
     def add(self, submission: Submission) -> None:
+        """Keep a submission. Raises CourseError if the temporary folder has no room."""
         data, start = pickle.dumps(submission), self._file.tell()
-        self._file.write(data)
-        self._file.flush()
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            mend = "make room there or set TMPDIR, and run the same command again"
+            raise CourseError(f"cannot write to {gettempdir()}: {error.strerror}; {mend}") from None
         self._spans[submission.student] = start, len(data)
 
     def __getitem__(self, student: str) -> Submission:

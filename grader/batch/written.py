@@ -20,6 +20,7 @@ from grader.reports.whole_class import WholeClass
 from grader.reports.wording import Audience
 
 AUDIENCES: tuple[Audience, ...] = ("student", "staff")
+SUMMARY = "summary.json"
 
 
 def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
@@ -47,10 +48,17 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
             _write_if_other(folder / ROSTER, roster)
         write_atomic(folder / "integrity.json", integrity)
         write_grades_csv(whole, database.reports(), folder / "grades.csv", json.loads(absent))
-        write_atomic(folder / "summary.json", summary)
         page = summary_html(Summary.model_validate_json(summary), whole, database.reports())
         write_atomic(folder / "index.html", page)
         database.all_shown()
+        write_atomic(folder / SUMMARY, summary)
+
+
+def unfinished(folder: Path, database: Database) -> str:
+    """Return the summary of a run whose files were not all written, because it was killed; else ''."""
+    found = database.last_run()
+    path = folder / SUMMARY  # the last file that a run writes
+    return found[0] if found is not None and not (path.is_file() and path.read_bytes() == found[0].encode()) else ""
 
 
 def _write_student(folder: Path, report: Report, text: str, person: Person, *, anew: bool) -> None:
@@ -61,6 +69,8 @@ def _write_student(folder: Path, report: Report, text: str, person: Person, *, a
     if not (current and whole) or anew:
         old = None if current or anew or not whole else report_in(path)
         if old is None or not shows_the_same(report, old):
+            if not current:  # if the run is killed now, no report says that half-written pages are up to date
+                path.unlink(missing_ok=True)
             for page, audience in zip(pages, AUDIENCES, strict=True):
                 write_atomic(page, render_html(report, audience=audience, person=person), lasting=False)
     if not current:

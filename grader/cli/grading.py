@@ -275,7 +275,7 @@ def finish(
     folder.suspicions = suspicions.found(students)
     summary = counts.summary(
         not_graded=set_aside,
-        warnings=[*folder.rules.warnings(), *([course.seed_problem] if course.seed_problem else [])],
+        warnings=[*folder.warnings(), *([course.seed_problem] if course.seed_problem else [])],
         suspicions=folder.suspicions,
         also=[*reasons_of(on_file, graded=True).items(), *notes.attention(folder.adjust.problems)],
         absent=len(missing),

@@ -35,7 +35,9 @@ def file_name(name: str) -> str:
     return safe if len(safe) <= _LONGEST else f"~~{hashlib.sha256(data).hexdigest()}"
 
 
-def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:
+def write_atomic(
+    path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True, mode: int = 0
+) -> None:
     """Write the whole file, or leave the existing file unchanged.
 
     Text is written as UTF-8 with unchanged line ends. Half a surrogate pair, which UTF-8 cannot express, becomes ``?``.
@@ -45,6 +47,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     Args:
         content: the whole content, or an iterable of pieces, to save memory.
         lasting: whether the file survives a crash of the machine. If False, the file may be empty after a crash.
+        mode: the file's permissions; 0 for those of a new file.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     target = Path(path)
@@ -56,6 +59,8 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
             if lasting:
                 file.flush()
                 os.fsync(file.fileno())
+        if mode:
+            os.chmod(temporary, mode)
         os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):

@@ -23,6 +23,8 @@ SUFFIXES = (".py", ".ipynb")
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")
 DOCUMENTS = (".doc", ".docx", ".odt", ".pages", ".pdf", ".rtf")
 MACHINE_FAULTS = {
+    errno.ENOENT,  # the grader has just found the file, so it was moved or deleted, or its disk is gone
+    errno.ESTALE,
     errno.EACCES,
     errno.EPERM,
     errno.ELOOP,
@@ -130,8 +132,6 @@ def too_large(suffix: str, most: int) -> Refused:
 
 def why_unread(error: Exception) -> str:
     """Describe why a file or folder of a submission was not read. Raises Unreadable if the machine is at fault."""
-    if isinstance(error, FileNotFoundError):
-        return "does not exist"
     reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno in MACHINE_FAULTS):
         name = printable(str(getattr(error, "filename", "") or "a file"))

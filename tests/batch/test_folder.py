@@ -7,10 +7,13 @@ import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 
+from grader.batch import handing_in
 from grader.batch.database import FILE
 from grader.batch.folder import Folder
 from grader.batch.handing_in import Submissions, counts_now, hand_ins
@@ -168,6 +171,14 @@ def test_submissions_are_read_from_a_file_in_any_thread() -> None:
         assert all(one == made[one.student] for one in found)
         with pytest.raises(KeyError):
             works["gone"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_temporary_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handing_in, "TemporaryFile", partial(open, "/dev/full", "wb"))
+    large = Submission("ada", {"x1": Source("x1.py", (Chunk("x1.py", "x" * 99_999),))}, (), "d")
+    with Submissions() as works, pytest.raises(CourseError, match=f"^cannot write to {gettempdir()}: No space left"):
+        works.add(large)
 
 
 def test_each_report_keeps_the_exercise_titles_of_its_grading(tmp_path: Path, two: Course) -> None:

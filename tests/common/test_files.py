@@ -119,3 +119,8 @@ def test_a_file_name_is_plain_ascii_and_not_a_reserved_page(name: str) -> None:
     found = file_name(name)
     assert re.fullmatch(r"([A-Za-z0-9._@+~ -](?<!^\.)){0,200}", found) and found.lower() not in RESERVED
     assert file_name("alice.b-c_1@x +2") == "alice.b-c_1@x +2"
+
+
+def test_a_file_has_its_permissions_from_the_start(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a", "x", mode=0o444)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o444

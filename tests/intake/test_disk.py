@@ -105,7 +105,6 @@ def test_tool_folders_are_skipped_and_files_of_other_names_are_noted(tmp_path: P
 
 
 def test_unusable_paths_are_notes(tmp_path: Path):
-    assert read_(tmp_path / "no.py").notes[0] == "no.py does not exist"
     assert read_(write(tmp_path / "a.txt")).notes[0] == "a.txt is not a .py file, a notebook (.ipynb) or a .zip"
     assert read_(Path("a\0b")).notes[0] == "a?b cannot be read (valueerror)"
     assert read_(tmp_path / ("a" * 999)).notes[0].endswith("aaa cannot be read (file name too long)")
@@ -204,3 +203,10 @@ def test_a_file_of_another_type_that_may_hold_exercises_is_named(tmp_path: Path,
     path = tmp_path / "hand.zip"
     path.write_bytes(zipped({"c1_local.py": "x = 1", name: "x"}))
     assert read_(path).unread == (note.replace(name, f"{name} in hand.zip"),)
+
+
+def test_a_file_that_vanishes_while_it_is_read_costs_no_points(tmp_path: Path) -> None:
+    """For example, the file server is gone. The grader found the file, so the student handed it in."""
+    gone = tmp_path / "no.py"
+    with pytest.raises(Unreadable, match=f"^{gone} cannot be read: No such file or directory; mend the cause"):
+        read_(gone)

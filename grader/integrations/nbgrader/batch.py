@@ -395,5 +395,4 @@ class _Batch:
         self.converter.set_permissions(self.assignment, name)
         for notebook, node in nodes.items():
             path = target / f"{notebook}.ipynb"
-            write_atomic(path, nbformat.writes(node) + "\n")
-            os.chmod(path, int(str(self.converter.permissions), 8))
+            write_atomic(path, nbformat.writes(node) + "\n", mode=int(str(self.converter.permissions), 8))
