@@ -50,7 +50,7 @@ from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import AskFinding, Finding
 from grader.reports import points
 from grader.sandbox.worker import Worker
 from grader.wings.chip import chips
@@ -342,11 +342,11 @@ class Compiled:
         for grader in self.graders.values():
             grader.__exit__()
 
-    def of(self, asked: Sequence[Asked]) -> list[Answered]:
+    def of(self, asked: Sequence[Asked]) -> list[AskFinding]:
         """Return each program's answer, with the schedule that the slice's compiler made."""
         return [self.one(one) for one in asked]
 
-    def one(self, asked: Asked) -> Answered:
+    def one(self, asked: Asked) -> AskFinding:
         answer = self.answered(asked, "")
         seen, made = answer.finding.observation, self.shipped.get(asked.name)
         if seen is None:
@@ -361,9 +361,9 @@ class Compiled:
             self.answers[asked.name] = {"schedule": to_json(replace(made, layouts=()))}
         elif made is not None:
             self.answers[asked.name] = {"fault": {"kind": made.kind, "message": made.message}}
-        return Answered(answer.ask, Finding(replace(seen, compiled=made, compiled_on=asked.on)))
+        return AskFinding(answer.ask, Finding(replace(seen, compiled=made, compiled_on=asked.on)))
 
-    def answered(self, asked: Asked, on: str) -> Answered:
+    def answered(self, asked: Asked, on: str) -> AskFinding:
         with (self.grader(on) if on else self.graders[""]).pool.lent() as workers:
             (answer,), _ = collect(workers, asked.source, [asked.ask])
         return answer
@@ -372,7 +372,7 @@ class Compiled:
 BY = f"jax {version('jax')}, libtpu {compiler_version()}"
 
 
-def timelines(answer: Answered, on: str) -> tuple[OnChip, Timeline | None, Timeline | None]:
+def timelines(answer: AskFinding, on: str) -> tuple[OnChip, Timeline | None, Timeline | None]:
     about = chips.on_chip(answer, slice_of(on))
     return about, about.timeline, about.clock
 
@@ -404,14 +404,14 @@ def verdicts_table(course: Course, compiled: Compiled) -> str:
     for exercise, by, asked in variants(course):
         answered = compiled.of(asked)
         plain = [
-            Answered(a.ask, Finding(replace(seen, compiled=None))) if (seen := a.finding.observation) else a
+            AskFinding(a.ask, Finding(replace(seen, compiled=None))) if (seen := a.finding.observation) else a
             for a in answered
         ]
         for check in overlap_checks(exercise):
             own = [i for i, a in enumerate(answered) if a.ask.of in check.calls]
             if not own:
                 continue
-            ours, theirs = (judge_check(check, [of[i] for i in own], own_run=False) for of in (plain, answered))
+            ours, theirs = (judge_check(check, [of[i] for i in own], learners_run=False) for of in (plain, answered))
             shares = [_shares(answered[i], asked[i].on) for i in own]
             title = (
                 "the solution"
@@ -425,7 +425,7 @@ def verdicts_table(course: Course, compiled: Compiled) -> str:
     return "\n".join([*rows, ""])
 
 
-def _shares(answer: Answered, on: str) -> tuple[str, str]:
+def _shares(answer: AskFinding, on: str) -> tuple[str, str]:
     """Return two texts: the overlapped part of each collective by the clock, and by the compiler.
 
     The compiler may fuse a matmul with an addition of received data. If this changes the overlapped part, the second

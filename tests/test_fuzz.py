@@ -248,7 +248,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 import numpy as np
 from grader.runner.execution import execute
-from grader.learner.answering import answer
+from grader.learner.answering import reply_to
 from grader.learner.loading import load
 from grader.learner.surroundings import tolerant_jax
 
@@ -262,7 +262,7 @@ def total(a, *, mesh):
     return jax.shard_map(lambda a: jax.lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(a)
 """
 with tolerant_jax():
-    _, (program,) = answer(ask, load({"name": "t", "chunks": [["t", text]]}, 60), 60)
+    _, (program,) = reply_to(ask, load({"name": "t", "chunks": [["t", text]]}, 60), 60)
 values = [[np.arange(4, dtype=np.float32)]]
 assert "outputs" in execute(ask, program, values)[0]
 seed, count = int(sys.argv[1]), int(sys.argv[2])

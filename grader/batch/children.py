@@ -21,7 +21,7 @@ from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
 from grader.wire.messages import GARBAGE, IDLE, TIMEOUT, TOTAL, WORKER_ENDED, SourceCode, TraceFrame, TracerAsk
 
-GIVEN_UP = Reply(Fault("crashed", f"not tried, because other code of this file ended the process {MAX_RESTARTS} times"))
+GIVEN_UP = Reply(Fault("refused", f"not tried, because other code of this file ended the process {MAX_RESTARTS} times"))
 
 
 def too_long(limits: Limits) -> Reply:
@@ -106,10 +106,12 @@ class Children:
         elif over_time:
             self._give_up_after(self._asks[left[0]], ended_fault(ended.how, "it", seconds))
         elif left[0] == self._suspect:
-            crashed, fault = self._asks[self._suspect], Reply(ended_fault(ended.how, "it", seconds))
+            crashed, fault = self._asks[self._suspect], ended_fault(ended.how, "it", seconds)
+            self._replies[self._suspect] = Reply(fault)
             for i, ask in enumerate(self._asks):
-                if i not in self._replies and (ask.exercise, ask.task) == (crashed.exercise, crashed.task):
-                    self._replies[i] = fault
+                same = (ask.exercise, ask.task) == (crashed.exercise, crashed.task)
+                if same and i not in self._replies and fault.kind != "broken":
+                    self._replies[i] = Reply(fault)
         else:
             self._suspect = left[0]
 

@@ -29,7 +29,9 @@ class InProcess(Workers):
 
     def __init__(self, namespace: dict[str, Any], compiler: Compiler | None = None) -> None:
         self.namespace, self.compiler = namespace, compiler
-        self.limits = Limits(**dict.fromkeys(("trace_seconds", "total_seconds", "run_seconds"), NO_LIMIT))
+        self.limits = Limits(
+            **dict.fromkeys(("trace_seconds", "total_seconds", "run_seconds", "total_run_seconds"), NO_LIMIT)
+        )
         self.runners, self.devices, self.store = [], None, Store(Keys(None))
 
     @property

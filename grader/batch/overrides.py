@@ -151,7 +151,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
             exercises[one.exercise] = _with(exercise, target, one, set_by_hand)
             if abs(set_by_hand.was - target.earned) > 1e-9:
                 problems.append(_moved(one, set_by_hand))
-            if set_by_hand.answer != _digest_of_answers(target):
+            if set_by_hand.answer != _digest_of_answers(target) and not _is_broken(target):
                 problems.append(
                     f"{one.where}: the answer has changed since {counted(one.points, 'point')} were set by hand; check "
                     "the points, then delete the line or write another reason"
@@ -236,6 +236,11 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
     return found
 
 
+def _is_broken(target: ExerciseReport | Result) -> bool:
+    results = [target] if isinstance(target, Result) else target.results
+    return any(result.status == "broken" for result in results)
+
+
 def _digest_of_answers(target: ExerciseReport | Result) -> str:
     """Return SHA-256 over the answers that a person must grade; '' if there are none."""
     results = [target] if isinstance(target, Result) else target.results
@@ -253,7 +258,9 @@ def _by_hand(one: Override, target: ExerciseReport | Result, before: ByHand | No
     graded = target.earned
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
-    answer = (before.answer if before is not None and same else "") or _digest_of_answers(target)
+    answer = before.answer if before is not None and same else None
+    if answer is None:
+        answer = _digest_of_answers(target)
     return ByHand(by=one.by, reason=one.reason, graded=graded, was=was, answer=answer)
 
 

@@ -22,7 +22,7 @@ from grader.common.observation import Collective, Fault, Observation, Outcome, S
 from grader.exercise import Call, Quantity, Question
 from grader.judging.plan import Ask
 from grader.judging.seen import Finding
-from grader.sandbox.worker import WorkerDied
+from grader.sandbox.worker import STUCK, WorkerDied
 from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
 from grader.wire.limits import IDLE_SECONDS, MAX_KEY, MAX_PARTS, MAX_TEXT
@@ -207,14 +207,16 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
 
     If a test program of the grader fails too (``died.ours`` is True), the grader is at fault.
     """
-    if died.reason == "timeout":
+    # A program that only waits uses little CPU time. With a small limit, the grader ends it before XLA does.
+    waited = not died.out_of_time and STUCK in died.stderr if died.reason == "timeout" else GAVE_UP in died.stderr
+    if died.reason == "timeout" and not waited:
         return Fault("timeout", f"the program did not finish within {seconds:g} s, twice", ran=True)
     reason = crash_reason(died.stderr)
     what = "reading" if died.phase == "asked" else "running"
     text = f"XLA ended the process twice while {what} this program{': ' + reason if reason else ''}"
     if died.ours:
         return Fault("broken", f"{text}; a test program of the grader fails too, so the fault is the grader's")
-    if GAVE_UP in died.stderr:
+    if waited:
         text = "the devices waited for each other without end, because some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
     return Fault("crashed", text, ran=True)

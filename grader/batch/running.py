@@ -69,8 +69,8 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
         if found is None or found.cpu > cost.tracing_left:
             made = workers.replies(source, asked, cost.tracing_left, cost.hung)
             found = store.keep(TRACES, key, made, source)
+            cost.hung |= made.hung
     cost.tracing += found.cpu
-    cost.hung |= found.hung
     replies = dict(zip(asked, found.each, strict=True))
     programs = {(ask.exercise, ask.program_key): reply for ask, reply in replies.items() if isinstance(ask.of, Call)}
     every = {ask: replies[ask] if ask in replies else programs[ask.exercise, ask.program_key] for ask in asks}
@@ -166,8 +166,9 @@ def with_formula_values(workers: Workers, ask: Ask, finding: Finding) -> Finding
 class ProgramRuns:
     """Runs the programs of one source.
 
-    If a task reaches the time limit or ends the process on one mesh, it is not run on later meshes. This applies
-    separately to runs on inputs that are not hidden and to runs on hidden inputs.
+    If a task reaches the time limit on one mesh, it is not run on later meshes. If a call of a task ends the process on
+    one mesh, this call is not run on later meshes. This applies separately to runs on inputs that are not hidden and to
+    runs on hidden inputs.
     """
 
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
@@ -191,12 +192,13 @@ class ProgramRuns:
             return Finding(fault=reply.fault)
         assert reply.program is not None
         task = ask.exercise, ask.task, ask.hidden_inputs
-        if fault := self._ended.get(task) or self._cost.no_more_runs:
+        call = (*task, id(ask.of))
+        if fault := self._ended.get(task) or self._ended.get(call) or self._cost.no_more_runs:
             finding = Finding(fault=fault)
         else:
             finding = self._observed(ask, reply.program, before)
         if finding.fault and finding.fault.kind in ("timeout", "crashed"):
-            self._ended[task] = finding.fault
+            self._ended[task if finding.fault.kind == "timeout" else call] = finding.fault
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:

@@ -197,15 +197,14 @@ class References:
         if misconception is not None:
             asks = [a for a in asks if a.task == getattr(misconception.of, "name", "")]
         with found.lock:
-            if left := [a for a in asks if a.answer_key not in found.findings]:
+            # A failure of the machine may not repeat, so such a request is made again.
+            known = {key for key, finding in found.findings.items() if not _is_broken(finding)}
+            if left := [a for a in asks if a.answer_key not in known]:
                 name = f"{exercise.id}.py"
                 source = Source(name, (Chunk(name, reference_source(exercise, {}, misconception)),))
                 answered, _ = collect(workers.without_devices(), source, left)
                 found.findings |= {a.ask.answer_key: a.finding for a in answered}
-            result = [AskFinding(a, found.findings[a.answer_key]) for a in asks]
-            # A failure of the machine may not repeat, so the next failed check asks again.
-            found.findings = {key: one for key, one in found.findings.items() if not _is_broken(one)}
-            return result
+            return [AskFinding(a, found.findings[a.answer_key]) for a in asks]
 
     def attempt(
         self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]

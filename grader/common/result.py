@@ -34,7 +34,7 @@ class ByHand(BaseModel):
         graded: the points that the grader gives now.
         was: the points that the grader gave when the person decided. If ``graded`` differs, the record needs review.
         answer: SHA-256 over the answers that a person must grade, as they were when the person decided; empty if there
-            are none. If the answers differ now, the record needs review.
+            were none; None in reports of older versions. If the answers differ now, the record needs review.
     """
 
     model_config = _FROZEN
@@ -43,7 +43,7 @@ class ByHand(BaseModel):
     reason: str
     graded: float
     was: float
-    answer: str = ""
+    answer: str | None = None
 
 
 class RubricItem(BaseModel):

@@ -40,6 +40,7 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
     names, numbers = list(arrays), np.stack([array.astype(np.float32) for array in arrays.values()])
     axes = tuple(range(1, numbers.ndim))
     unit = numbers - numbers.mean(axis=axes, keepdims=True)
+    unit /= np.maximum(np.abs(unit).max(axis=axes, keepdims=True), np.finfo(np.float32).tiny)  # squares stay finite
     unit /= np.maximum(np.sqrt((unit**2).sum(axis=axes, keepdims=True)), np.finfo(np.float32).tiny)
     # A Fourier transform gives the correlation of two arrays for all cyclic shifts at once.
     waves = [np.fft.rfftn(moved, axes=axes) for moved in _moved(unit)]

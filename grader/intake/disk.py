@@ -23,8 +23,9 @@ SUFFIXES = (".py", ".ipynb")
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")
 DOCUMENTS = (".doc", ".docx", ".odt", ".pages", ".pdf", ".rtf")
 MACHINE_FAULTS = {
-    errno.ENOENT,  # the grader has just found the file, so it was moved or deleted, or its disk is gone
-    errno.ESTALE,
+    # The grader has just found the file, so it was moved or deleted, or its disk is gone. On Windows, the path may also
+    # be too long.
+    *([errno.ENOENT] if os.name == "posix" else []),
     errno.EACCES,
     errno.EPERM,
     errno.ELOOP,

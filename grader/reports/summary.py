@@ -93,7 +93,9 @@ def ended_xla(report: Report) -> str:
     """
     crashed: dict[str, dict[str, None]] = {}
     for exercise in report.exercises:
-        hidden = [one.ended for one in exercise.evidence if one.secret and one.ended]
+        # A function that crashes on inputs that are not hidden gets no hidden inputs, and its results say so.
+        shown = {one.task for one in exercise.evidence if one.ended and not one.secret}
+        hidden = [one.ended for one in exercise.evidence if one.ended and one.secret and one.task not in shown]
         if any(ENDED in text for text in (*hidden, *(result.reason for result in exercise.results))):
             crashed.setdefault(ENDED, {})[exercise.exercise] = None
         elif hidden:

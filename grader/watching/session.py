@@ -15,7 +15,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Exercise, Misconception, Task
 from grader.intake.reading import read
-from grader.intake.submission import Source, Submission
+from grader.intake.submission import Source, Submission, Unreadable
 from grader.reports.explained import Explained
 from grader.reports.wording import first_failure
 from grader.watching.checker import Work
@@ -65,7 +65,12 @@ class WatchSession:
 
     def look(self) -> bool:
         """Read the learner's files. Return whether the current exercise's code changed."""
-        self._submission = read(self.place, self.student, self.course.module_of, self.course.handed_out)
+        try:
+            self._submission = read(self.place, self.student, self.course.module_of, self.course.handed_out)
+        except Unreadable:  # for example, an editor is just replacing the file
+            if self._submission is None:
+                raise
+            return False
         before, self.source = self.source, self._submission.sources.get(self.exercise.id)
         if self.source is None:
             self.report = None

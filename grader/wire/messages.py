@@ -21,7 +21,7 @@ The header of the source's frame is a ``SourceCode``, and its blobs are the text
 
 Learner code can forge a ``ChildMessage``, so ``ChildMessage`` describes only the message of an honest child. In the
 grader's own process, the message has the type ``Mapping[str, Any]`` until ``reply_of`` and ``plain_values`` in
-``batch/replies.py`` have checked it. ``findings.py`` also reads each ``RunnerAnswer`` as a ``Mapping[str, Any]``,
+``batch/replies.py`` have checked it. ``replies.py`` also reads each ``RunnerAnswer`` as a ``Mapping[str, Any]``,
 because learners wrote the program that the runner ran. If the answer has another form, the fault is the grader's.
 
 Two short messages have no type. A worker sends ``{"ready": True}`` when it accepts requests. A runner sends

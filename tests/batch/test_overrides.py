@@ -191,6 +191,10 @@ def test_a_written_answer_that_changes_after_it_got_points_needs_review() -> Non
     other, problems = laid_over(handed_in("two"), line, old=same)
     doubt = "the answer has changed since 1.5 points were set by hand; check the points, then delete the line or write another reason"
     assert len(problems) == 1 and problems[0].endswith(doubt)
+    blank, _ = laid_over(handed_in(""), line)
+    assert len(laid_over(handed_in("late"), line, old=blank)[1]) == 1, "the answer was blank"
+    broken = make_report(exercise([result("essay", "broken", points=2.0, earned=0), result("other")]))
+    assert laid_over(broken, line, old=first)[1] == [], "the grader failed, so nobody knows the answer"
     again, problems = laid_over(handed_in("two"), line, old=other)
     assert len(problems) == 1 and again.exercises[0].results[0].earned == 1.5
     assert laid_over(handed_in("two"), override(f"{EXERCISE}/essay", 1.5, reason="read again"), old=again)[1] == []

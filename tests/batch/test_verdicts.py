@@ -44,6 +44,7 @@ def test_a_failure_of_the_machine_while_a_misconception_runs_is_not_remembered(m
     )
     references, workers = verdicts.References(), cast(Workers, SimpleNamespace(without_devices=lambda: None))
     first = references.attempt(exercise, workers, misconception, asks)
+    assert any(finding.fault for finding in references.findings(exercise.id)), "so the results are not cached"
     assert {one.finding.fault for one in first.answered} == {Fault("broken", "no memory")}
     second = references.attempt(exercise, workers, misconception, asks)
     assert {one.finding.fault for one in second.answered} == {None}

@@ -156,8 +156,8 @@ def test_asks_after_too_many_crashes_are_not_run(workers: Workers) -> None:
     text = "import os\n" + "".join(f"def t{i}(): os._exit({i + 1})\n" for i in range(count)) + "def good(): return 1\n"
     found = findings(workers, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
     assert found[0] == Fault("crashed", "it ended the process: exited with 1")
-    assert isinstance(found[-1], Fault) and found[-1].kind == "crashed"
-    assert found[-1].message.startswith("not tried, because ")
+    assert isinstance(found[-1], Fault) and found[-1].kind == "refused"
+    assert found[-1].message == f"not tried, because other code of this file ended the process {MAX_RESTARTS} times"
 
 
 def test_a_function_that_ends_the_process_costs_no_other_function(workers: Workers) -> None:
@@ -496,10 +496,19 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
     return error
 
 
+def waiting(out_of_time: bool = False) -> WorkerDied:
+    """Return the error of a worker that reached a time limit after XLA had warned that devices wait."""
+    error = WorkerDied("timeout", "E1 rendezvous.cc:31] This thread ... may be stuck")
+    error.ours, error.out_of_time = False, out_of_time
+    return error
+
+
 @pytest.mark.parametrize(
     ("died", "kind", "message"),
     [
         (WorkerDied("timeout"), "timeout", "the program did not finish within 30 s, twice"),
+        (waiting(), "timeout", "the devices waited for each other without end, "),
+        (waiting(out_of_time=True), "timeout", "the program did not finish within 30 s, twice"),
         (died(f"F1 rendezvous.cc:31] {GAVE_UP} `all-reduce` of 40 seconds exceeded."), "timeout", "the devices waited for each other without end, "),
         (died("E1 rendezvous.cc:31] This thread ... may be stuck"), "crashed", "XLA ended the process twice while running this program"),
         (WorkerDied("died", f"{GAVE_UP} `all-reduce`"), "broken", "XLA ended the process twice while running this program"),
@@ -593,9 +602,12 @@ def test_a_program_that_crashes_is_not_run_on_other_meshes(workers: Workers, mon
 
     monkeypatch.setattr(workers, "run", crashes)
     runs = ProgramRuns(workers, [], Cost(workers.limits))
-    asks = [array(mesh={"x": n}) for n in (1, 2, 4)]
+    one, other = array(), array()
+    asks = [replace(one, mesh={"x": n}) for n in (1, 2, 4)]
     found = [runs.findings([ask], Reply(program=b"a program"))[ask].fault for ask in asks]
     assert len(tried) == 1 and found == [replies.run_fault(died("Check failed: a == b"), 30)] * 3
+    runs.findings([other], Reply(program=b"a program"))
+    assert len(tried) == 2, "another call of the task, for example with gradients, is run"
 
 
 def test_workers_use_the_limits_of_the_course(workers: Workers, impatient: Workers) -> None:

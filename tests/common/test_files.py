@@ -121,6 +121,13 @@ def test_a_file_name_is_plain_ascii_and_not_a_reserved_page(name: str) -> None:
     assert file_name("alice.b-c_1@x +2") == "alice.b-c_1@x +2"
 
 
-def test_a_file_has_its_permissions_from_the_start(tmp_path: Path) -> None:
+def test_a_file_has_its_permissions_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def with_mode(source: str, target: str) -> None:
+        assert os.stat(source).st_mode & 0o777 == 0o444
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", with_mode)
     write_atomic(tmp_path / "a", "x", mode=0o444)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o444

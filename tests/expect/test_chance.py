@@ -114,3 +114,11 @@ def test_false_alarms_are_at_most_as_frequent_as_stated(
 
 def test_constants_count_as_independent() -> None:
     unlike(np.zeros(MASK.shape))
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-10, 1.0, 1e10, 1e30])
+def test_the_size_of_the_numbers_does_not_matter(size: float) -> None:
+    one, two = (np.random.default_rng(seed).normal(size=(30, 40)) * size for seed in (1, 2))
+    expect_independent({"one": one, "two": two})
+    with pytest.raises(Failure, match="have random numbers that are equal"):
+        expect_independent({"one": one, "again": one})

@@ -215,6 +215,8 @@ def test_a_crash_on_hidden_inputs_needs_review(ended: str, reason: str) -> None:
     (named,) = summarise([make_report(failed, student="eve")]).attention
     assert named.reason == f"{reason} during c3_contracting: check whether the code is honest"
     assert summarise([make_report(failed.for_student(), student="eve")]).attention == []
+    shown = failed.model_copy(update={"evidence": [hidden.model_copy(update={"secret": False}), hidden]})
+    assert not any("hidden" in line.reason for line in summarise([make_report(shown)]).attention), "no hidden run"
 
 
 @pytest.mark.parametrize("name", ["\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", "a  b"])

@@ -23,7 +23,7 @@ from typing import Any
 from grader.common.text import A_LINK, a_few, printable, readable
 from grader.course.config import CourseError
 from grader.intake.disk import bytes_of, limit_of
-from grader.intake.submission import Refused
+from grader.intake.submission import Refused, Unreadable
 from grader.sandbox.temporary import home
 from grader.wire import limits
 
@@ -232,7 +232,7 @@ def time_in(folder: Path) -> tuple[Any, list[str]]:
             raise ValueError("too long")
         # With a blank before +03, nbgrader would read 3 seconds. nbgrader writes +03 for zones without a short name.
         return parse_utc(re.sub(r" (?=[+-]\d)", "", text)) if text else None, []
-    except Refused as refusal:
+    except (Refused, Unreadable) as refusal:
         return None, [f"{TIMESTAMP} {refusal}, so the grader ignored it"]
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):  # dateutil's errors for invalid times
         return None, [f"{TIMESTAMP} holds no time, so the grader ignored it"]
@@ -256,7 +256,7 @@ def _copy_files(source: Path, target: Path, files: Sequence[str]) -> list[str]:
         place = target / name
         try:
             data = bytes_of(source / name, limit_of(place.suffix))
-        except Refused as refusal:
+        except (Refused, Unreadable) as refusal:
             odd.append(f"{printable(name)} {refusal}")
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
