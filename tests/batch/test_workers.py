@@ -536,6 +536,11 @@ def test_a_tracer_that_dies_is_the_graders_fault() -> None:
 # -- in the learner's notebook -----------------------------------------------------------------
 
 
+def test_a_learners_own_notebook_has_no_limits() -> None:
+    limits = InProcess({}).limits
+    assert min(limits.trace_seconds, limits.total_seconds, limits.run_seconds, limits.total_run_seconds) > 1e6
+
+
 def test_in_process_asks_run_the_notebooks_own_functions(devices: int) -> None:
     space: dict[str, Any] = {"q": 3}
     exec(compile("def f(a, *, mesh):\n    return a * 2\ndef g(n):\n    return 1 / n\n", "cell", "exec"), space)

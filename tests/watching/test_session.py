@@ -50,6 +50,18 @@ def test_a_session_looks_only_at_changed_files(session: WatchSession) -> None:
     assert session.look() and session.source is None and session.report is None
 
 
+def test_a_file_that_an_editor_is_just_replacing_does_not_end_the_session(tmp_path: Path) -> None:
+    made_up(tmp_path)
+    file = tmp_path / "x1_gather.py"
+    file.write_text("gather_time = 3\n")
+    session = WatchSession(load_course(tmp_path / "course.yaml"), file, "me", ["x1_gather"])
+    assert session.look()
+    file.rename(tmp_path / "backup~")
+    assert not session.look() and session.source is not None
+    file.write_text("gather_time = 4\n")
+    assert session.look()
+
+
 def test_a_session_starts_at_the_first_unfinished_exercise(tmp_path: Path) -> None:
     made_up(tmp_path)
     session = WatchSession(load_course(tmp_path / "course.yaml"), tmp_path, "me", ["x1_gather", "x2", "x3"])
