@@ -536,7 +536,7 @@ def test_a_tracer_that_dies_is_the_graders_fault() -> None:
 # -- in the learner's notebook -----------------------------------------------------------------
 
 
-def test_a_learners_own_notebook_has_no_limits() -> None:
+def test_in_a_learners_own_notebook_every_limit_is_an_hour() -> None:
     limits = InProcess({}).limits
     assert min(limits.trace_seconds, limits.total_seconds, limits.run_seconds, limits.total_run_seconds) >= 3600
 
