@@ -105,8 +105,8 @@ class Grader:
         if checked is not None and cost.fits(checked.seconds):
             cost.running += checked.seconds
             return checked
-        before = cost.running
         # Run the programs, and judge the checks.
+        before = cost.running
         answered = run(workers, traced, [ask for ask in asks if not isinstance(ask.of, Question)], cost)
         judged = self.judge.checked(exercise, answered, workers, public)
         return workers.store.keep(CHECKED, key, judged.model_copy(update={"seconds": cost.running - before}))

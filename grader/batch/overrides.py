@@ -151,7 +151,8 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
             exercises[one.exercise] = _with(exercise, target, one, set_by_hand)
             if abs(set_by_hand.was - target.earned) > 1e-9:
                 problems.append(_moved(one, set_by_hand))
-            if set_by_hand.answer != _digest_of_answers(target) and not _is_broken(target):
+            failed = any(result.status == "broken" for result in _results_of(target))  # so the answer is not known
+            if not failed and set_by_hand.answer != _digest_of_answers(target):
                 problems.append(
                     f"{one.where}: the answer has changed since {counted(one.points, 'point')} were set by hand; check "
                     "the points, then delete the line or write another reason"
@@ -236,15 +237,13 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
     return found
 
 
-def _is_broken(target: ExerciseReport | Result) -> bool:
-    results = [target] if isinstance(target, Result) else target.results
-    return any(result.status == "broken" for result in results)
+def _results_of(target: ExerciseReport | Result) -> Sequence[Result]:
+    return [target] if isinstance(target, Result) else target.results
 
 
 def _digest_of_answers(target: ExerciseReport | Result) -> str:
     """Return SHA-256 over the answers that a person must grade; '' if there are none."""
-    results = [target] if isinstance(target, Result) else target.results
-    answers = [[r.name, r.actual] for r in results if r.status == "waiting"]
+    answers = [[r.name, r.actual] for r in _results_of(target) if r.status == "waiting"]
     return hashlib.sha256(json.dumps(answers).encode()).hexdigest() if answers else ""
 
 

@@ -73,8 +73,6 @@ class Reply:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reply) and self.text == other.text
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 @dataclass(frozen=True)
 class Replies:

@@ -1,7 +1,7 @@
 """Judge findings (observations, outcomes, faults): make results of checks, with hints, and results of questions.
 
 To find the hint for a failed check, the grader runs the misconceptions (known mistakes) and compares their findings
-with the submission's findings. ``References`` keeps the findings of misconceptions, so each request is made once.
+with the submission's findings. ``References`` keeps the findings of the misconceptions.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class ProgramFindings:
 class References:
     """Findings (observations, outcomes, faults) of references (the author's solutions) and misconceptions.
 
-    Each request is made once, with inputs that are not hidden. Thread-safe.
+    Each request is made once, or again after a failure of the machine. No request has hidden inputs. Thread-safe.
     """
 
     def __init__(self) -> None:

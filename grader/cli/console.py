@@ -56,7 +56,8 @@ def failure(error: Exception) -> str:
     if isinstance(error, Mistake | OSError):
         return str(error)
     traceback.print_tb(error.__traceback__)  # without the message, which may hold text of a submission
-    return ": ".join(["the grader failed", type(error).__name__, *([str(error)] if str(error) else [])])
+    what = f"the grader failed: {type(error).__name__}"
+    return f"{what}: {error}" if str(error) else what
 
 
 def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:

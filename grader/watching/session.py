@@ -67,9 +67,10 @@ class WatchSession:
         """Read the learner's files. Return whether the current exercise's code changed."""
         try:
             self._submission = read(self.place, self.student, self.course.module_of, self.course.handed_out)
-        except Unreadable:  # for example, an editor is just replacing the file
+        except Unreadable as error:  # for example, an editor is just replacing the file
             if self._submission is None:
                 raise
+            self._submission = replace(self._submission, notes=(str(error),))
             return False
         before, self.source = self.source, self._submission.sources.get(self.exercise.id)
         if self.source is None:

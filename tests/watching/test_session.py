@@ -58,6 +58,7 @@ def test_a_file_that_an_editor_is_just_replacing_does_not_end_the_session(tmp_pa
     assert session.look()
     file.rename(tmp_path / "backup~")
     assert not session.look() and session.source is not None
+    assert len(session.notes) == 1 and "x1_gather.py cannot be read: No such file" in session.notes[0]
     file.write_text("gather_time = 4\n")
     assert session.look()
 
