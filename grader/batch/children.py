@@ -68,10 +68,10 @@ class Children:
 
         - If a child ends before it has answered a request, a new child gets only this request. If the new child also
           ends too early, this request and all later requests to the same function get a fault.
-        - If two children end while they load the file, all requests that the second child got get a fault.
+        - If two children end while they load the file, all requests to the second child get a fault.
         - Code that reaches a time limit is not tried again. A function over its limit of CPU time gets a fault, and the
           child continues. If the keeper must end the child for time, no further function of the exercise runs. If this
-          happens while the file loads, all requests that this child got get a fault.
+          happens while the file loads, all requests to this child get a fault.
         - After the keeper ended a child for time, later children of the submission may be idle for only IDLE_SECONDS.
         - If the submission's time is used up, all requests that are left get the reply of ``too_long``.
         - After MAX_RESTARTS children, all requests that are left get the reply GIVEN_UP.
