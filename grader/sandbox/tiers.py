@@ -150,6 +150,7 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
         "JAX_PLATFORMS": extra.platform,
         "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",
+        "OPENBLAS_NUM_THREADS": "1",  # NumPy's threads wait actively, which would count as CPU time of the submission
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "MALLOC_ARENA_MAX": "4",  # by default, glibc reserves too much memory for many threads on many cores
         "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # allows forks on macOS, which are safe before JAX has a backend

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -40,6 +41,21 @@ def test_help_of_a_command_imports_no_heavy_module(words: tuple[str, ...]) -> No
     found = imported(*words)
     assert found.isdisjoint(HEAVY)
     assert not {"grader.batch", "grader.judging", "grader.exercise", "grader.reports.pages"} & found
+
+
+@pytest.mark.parametrize(("setting", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_a_command_gives_numpy_one_thread_unless_the_user_sets_another_number(
+    setting: dict[str, str], threads: str
+) -> None:
+    code = (
+        "import os, sys\nfrom grader import __main__, cli\nassert 'numpy' not in sys.modules\n"
+        "cli.main = lambda: print(os.environ['OPENBLAS_NUM_THREADS'])\n__main__.main()"
+    )
+    without = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=without | setting, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{threads}\n"
 
 
 def test_a_wrong_name_is_reported_before_heavy_modules_are_imported() -> None:
