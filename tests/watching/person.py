@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,24 @@ class Person:
 
     def sees(self, *texts: str, seconds: float = SECONDS) -> str:
         """Wait until the screen shows all of these texts, and return the screen. A line end counts as a blank."""
+
+        def shown() -> bool:
+            flat = " ".join(self.shown.split())
+            return all(text in flat for text in texts)
+
+        return self._waits(shown, texts, seconds)
+
+    def sees_line(self, line: str, seconds: float = SECONDS) -> str:
+        """Wait until the screen shows this line, without its first and last blanks, and return the screen."""
+        return self._waits(lambda: line in map(str.strip, self.shown.splitlines()), line, seconds)
+
+    def _waits(self, until: Callable[[], bool], what: object, seconds: float) -> str:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            flat = " ".join(self.looks(0.05).split())
-            if all(text in flat for text in texts):
+            self.looks(0.05)
+            if until():
                 return self.shown
-        raise AssertionError(f"never seen: {texts}\n--- the screen:\n{self.shown}")
+        raise AssertionError(f"never seen: {what}\n--- the screen:\n{self.shown}")
 
     def leaves(self) -> int:
         """Wait until the command has ended, and return its exit code."""
