@@ -167,6 +167,23 @@ def alone(text: str, *arguments: str) -> list[str]:
     return done.stdout.split()
 
 
+def test_numpy_starts_no_threads_whose_waiting_counts_as_cpu_time(worker: Worker) -> None:
+    """Threads of OpenBLAS wait actively after each matmul. With such threads, the result is about 300 to 1,400 on two cores."""
+    text = """
+import time
+import numpy as np
+def f():
+    a = np.ones((400, 400))
+    process, thread = time.process_time(), time.thread_time()
+    for _ in range(20):
+        a @ a
+        time.sleep(0.02)
+    return round(100 * (time.process_time() - process) / (time.thread_time() - thread))
+"""
+    percent = value(ask(text, worker))
+    assert isinstance(percent, int) and percent < 200
+
+
 def test_imports_do_not_list_the_standard_librarys_folder_again() -> None:
     """``settle_imports`` replaces ``invalidate_caches``. This test fails if Python still lists the folder again."""
     text = """
