@@ -24,7 +24,8 @@ STEP = 50  # Milliseconds. Saved files are read when no further file has changed
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
     """During the block, call ``saved`` from another thread after files at this place change.
 
-    Several changes at once cause only one call.
+    Several changes at once cause only one call. A first call comes when the watch has begun, because files may have
+    changed just before.
     """
     done = threading.Event()
     thread = threading.Thread(target=_tell, args=(place, saved, done), daemon=True, name="changes")
@@ -41,10 +42,13 @@ def _tell(place: Path, saved: Callable[[], None], done: threading.Event) -> None
     # Watch the folder of a file, because an editor may save by renaming a new file to the old name.
     folder = place if place.is_dir() else place.parent
     for polling in (None, True):
+        begun = False
         try:
-            for _ in watch(folder, watch_filter=_is_work, step=STEP, stop_event=done, force_polling=polling,
-                           rust_timeout=500, raise_interrupt=False):  # fmt: skip
-                saved()
+            for changed in watch(folder, watch_filter=_is_work, step=STEP, stop_event=done, force_polling=polling,
+                                 rust_timeout=500, yield_on_timeout=True, raise_interrupt=False):  # fmt: skip
+                if changed or not begun:
+                    saved()
+                begun = True
         except (OSError, RuntimeError):
             saved()
         if done.is_set():

@@ -130,7 +130,7 @@ def render(session: WatchSession, shown: PageState) -> dict[str, str]:
 
 def _program(session: WatchSession, shown: PageState, report: ExerciseReport | None, failure: Result | None) -> str:
     """Return the pictures of the chosen program, or a text if the current exercise has no program to draw."""
-    mine = shown.exercise == session.exercise.id
+    mine = session.source is not None and shown.exercise == session.exercise.id
     program = shown.program if mine else None
     if program is None:
         return _template("no_program.html.j2", problem=shown.problem if mine else "", waits=session.source is not None)

@@ -114,7 +114,7 @@ def test_a_check_is_shown_if_a_request_in_the_background_ends_just_before_it(loo
 
 def test_a_file_that_disappears_is_waited_for(loop: PageLoop) -> None:
     saves(loop, RIGHT)
-    comes(loop, "checks", "passed")
+    comes(loop, "program", "all_gather over x")
     (loop.session.place / "x1_gather.py").unlink()
     loop.saved()
     comes(loop, "head", "waiting for x1_gather.py")
