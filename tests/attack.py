@@ -198,13 +198,22 @@ class Target:
 
     def _serve(self) -> None:
         while not self._stop.is_set():
-            for one in select.select(list(self._sockets), [], [], 0.05)[0]:
-                self.arrived.append(self._sockets[one])
-                with contextlib.suppress(OSError):
-                    if one.type == socket.SOCK_DGRAM:
-                        one.recv(1)
-                    else:
-                        one.accept()[0].close()
+            self._hear(0.05)
+
+    def _hear(self, seconds: float) -> None:
+        for one in select.select(list(self._sockets), [], [], seconds)[0]:
+            self.arrived.append(self._sockets[one])
+            with contextlib.suppress(OSError):
+                if one.type == socket.SOCK_DGRAM:
+                    one.recv(1)
+                else:
+                    one.accept()[0].close()
+
+    def hear_all(self) -> None:
+        """Add all messages that were sent until now to ``arrived``, and stop the thread that listens."""
+        self._stop.set()
+        self._thread.join()
+        self._hear(0)
 
     def snapshot(self) -> dict[str, tuple]:
         """Return modes, owners, times and contents of the target's files, and files that attacks left elsewhere."""
@@ -221,6 +230,7 @@ class Target:
 
     def harm(self) -> list[str]:
         """Return one line for each file that changed, and for each message that arrived, since the start."""
+        self.hear_all()
         now = self.snapshot()
         changed = [name for name in {*self.before, *now} if self.before.get(name) != now.get(name)]
         return [f"changed: {name}" for name in sorted(changed)] + [f"reached: {what}" for what in self.arrived]
@@ -325,14 +335,14 @@ def _control(row: Row, verdict: dict[str, Any], aim: Path, grader: subprocess.Po
     with Target(aim / "target") as target:
         build(aim / "hostile", [row.name], target)
         answered = _ask_naive(grader, aim / "hostile" / row.name, aim / "answer")
-        time.sleep(0.1)
+        harm = target.harm()
         seen = {"died": True, "score": 0, "output": "", "survivors": 0}
         with contextlib.suppress(ValueError):
             seen |= json.loads(answered.splitlines()[-1] if answered else "")
         gained = {
             "score": f"{seen['score']:g} points" if seen["score"] > verdict["earned"] else "",
             "leak": "printed a secret" if "CANARY" in seen["output"] else "",
-            "write": "changed a file" if any(h.startswith("changed") for h in target.harm()) else "",
+            "write": "changed a file" if any(h.startswith("changed") for h in harm) else "",
             "network": "reached a socket" if target.arrived else "",
             "survives": "left a process" if seen["survivors"] else "",
             "dies": "stopped the grader" if seen["died"] else "",

@@ -147,9 +147,7 @@ def chromium() -> Iterator[Page]:
         )  # fmt: skip
         try:
             port = _port(Path(profile, "DevToolsActivePort"))
-            with urlopen(f"http://127.0.0.1:{port}/json/list", timeout=30) as answer:
-                tabs = json.load(answer)
-            page = Page(next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page"))
+            page = Page(_tab(port))
             try:
                 yield page
             finally:
@@ -165,3 +163,14 @@ def _port(file: Path) -> str:
             return text[0]
         time.sleep(0.1)
     raise AssertionError("Chromium did not start")
+
+
+def _tab(port: str) -> str:
+    """Wait for the browser's first tab, which may come after its port, and return the tab's address."""
+    for _ in range(600):
+        with urlopen(f"http://127.0.0.1:{port}/json/list", timeout=30) as answer:
+            tabs = json.load(answer)
+        if found := [tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page"]:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError("Chromium opened no tab")

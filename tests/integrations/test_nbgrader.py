@@ -1047,6 +1047,7 @@ def formgrader(root: Path, home: Path):
         port = free.getsockname()[1]
     extension = "nbgrader.server_extensions.formgrader=True"
     options = ["--ServerApp.token=", "--ServerApp.password=", f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1"]
+    options.append("--ServerApp.port_retries=0")  # the test does not know another port
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyter", "server", "--allow-root", "--no-browser", *options,
          f"--ServerApp.jpserver_extensions={extension}"],
@@ -1054,12 +1055,15 @@ def formgrader(root: Path, home: Path):
     )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(100):
+        for _ in range(400):
+            assert server.poll() is None, "the server has ended"
             try:
                 urlopen(f"{address}/api", timeout=5).close()
                 break
             except (URLError, OSError):
                 time.sleep(0.3)
+        else:
+            raise AssertionError("the server does not answer")
         yield address
     finally:
         server.terminate()

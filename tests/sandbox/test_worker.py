@@ -139,6 +139,10 @@ def test_a_dead_worker_raises_an_error_and_starts_again() -> None:
         assert value(ask("def f(): return 2", worker)) == 2
 
 
+# A worker that sleeps under these limits is still asleep when a test kills it, however busy the machine is.
+LONG = Limits(trace_seconds=600, total_seconds=1200)
+
+
 def killed_at(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, frame: str, text: str = "def f(): return 1"
 ) -> list[dict]:
@@ -165,8 +169,9 @@ def killed_at(
 def test_a_worker_death_while_learner_code_runs_is_the_learners_fault(
     monkeypatch: pytest.MonkeyPatch, frame: str
 ) -> None:
-    with Worker("trace", "none", 2, LIMITS) as worker:
-        frames = killed_at(worker, monkeypatch, frame, "import time\ntime.sleep(2)\ndef f():\n    time.sleep(2)")
+    asleep = "import time\ntime.sleep(600)" if frame == "started" else "import time\ndef f():\n    time.sleep(600)"
+    with Worker("trace", "none", 2, LONG) as worker:
+        frames = killed_at(worker, monkeypatch, frame, asleep)
         assert frames[-1] == {"from": "worker", "end": "died of signal 9", "cpu": 0.0}
         assert value(ask("def f(): return 2", worker)) == 2
 
@@ -182,11 +187,11 @@ def test_a_worker_death_before_learner_code_runs_is_the_graders_fault(monkeypatc
 def test_a_worker_death_is_the_graders_fault_if_an_own_submission_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Worker("trace", "none", 2, LIMITS) as worker:
+    with Worker("trace", "none", 2, LONG) as worker:
         assert worker.traces_own_test()
         monkeypatch.setattr(worker, "traces_own_test", lambda: False)
         with pytest.raises(WorkerDied) as died:
-            killed_at(worker, monkeypatch, "started", "import time\ntime.sleep(2)")
+            killed_at(worker, monkeypatch, "started", "import time\ntime.sleep(600)")
         assert died.value.phase == "traced"
 
 

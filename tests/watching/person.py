@@ -20,6 +20,8 @@ import pyte
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120
+MARK = b"\0"
+"""A byte that a screen ignores. It is written behind the last byte of a command that has ended."""
 
 
 class Person:
@@ -95,6 +97,10 @@ class Person:
         """Wait until the screen shows this line, without its first and last blanks, and return the screen."""
         return self._waits(lambda: line in map(str.strip, self.shown.splitlines()), line, seconds)
 
+    def misses(self, text: str, seconds: float = SECONDS) -> str:
+        """Wait until the screen no longer shows this text, and return the screen."""
+        return self._waits(lambda: text not in " ".join(self.shown.split()), f"a screen without {text}", seconds)
+
     def _waits(self, until: Callable[[], bool], what: object, seconds: float) -> str:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -108,8 +114,12 @@ class Person:
         end = time.monotonic() + SECONDS
         while self.command.poll() is None and time.monotonic() < end:
             self.looks(0.05)
-        self.looks(0.2)
         assert self.command.returncode is not None, self.shown
+        while not select.select([], [self.terminal], [], 0)[1]:
+            self.looks(0.05)
+        os.write(self.terminal, MARK)
+        while not self.raw.endswith(MARK):
+            self.looks(0.05)
         return self.command.returncode
 
     @property

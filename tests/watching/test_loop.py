@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -87,7 +86,10 @@ def test_watch_checks_saved_files_and_obeys_its_keys(clone: Path) -> None:
         person.sees("what your functions in c1_no_communication do:", "collective none: devices", "any key goes back")
         person.types("b")
         person.sees("3 of 5 pass", "c1_no_communication, matmul_local:")
-        person.types("rn")
+        person.types("r")
+        person.sees("will be kept. y/n")
+        person.types("n")
+        person.misses("y/n")
         person.sees("3 of 5 pass")
         assert BY_COMPILER in file.read_text()
         person.types("r")
@@ -193,8 +195,7 @@ def test_watch_prints_line_by_line_without_a_terminal(clone: Path) -> None:
         assert watching.stdout is not None and watching.stderr is not None
         seen = until(watching.stdout, "checked at")
         file.write_text(file.read_text().replace(EMPTY, BY_COMPILER))
-        seen += until(watching.stdout, "checked at")
-        time.sleep(0.2)
+        seen += until(watching.stdout, "3 of 5 pass") + until(watching.stdout, "checked at")
         watching.send_signal(signal.SIGINT)
         assert watching.wait(60) == 130
         assert watching.stderr.read() == "shardlings: stopped; run the same command again to go on\n"

@@ -18,6 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from grader.batch.explaining import reference
+from grader.common.files import write_atomic
 from grader.common.pipelines import Pipeline, Work
 from grader.course.finding import find_course
 from grader.reports.explained import Explained
@@ -39,6 +40,8 @@ OUTLINE = """(() => {
   const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
   return [outlineStyle, parseFloat(outlineWidth)];
 })()"""
+BY_HAND = "() => { window.setTimeout = (step) => { window.step = step; return 0; }; }"
+"""JavaScript that stops the time between two rounds of "Play". The next round begins with a call of ``step()``."""
 
 
 @dataclass
@@ -53,7 +56,16 @@ class Watched:
     said: list[str] = field(default_factory=list)
 
     def saves(self, body: str) -> None:
-        self.file.write_text(self.stub.replace(EMPTY, body))
+        write_atomic(self.file, self.stub.replace(EMPTY, body), lasting=False)
+
+    def saves_and_settles(self, body: str, page: Page) -> None:
+        """Save, and wait until the page shows this program. Then nothing on the page changes until the next action."""
+        self.saves(body)
+        if body == EMPTY:
+            expect(page.locator("#program")).to_contain_text("There are no pictures: ")
+        else:
+            longest = max(map(str.strip, body.splitlines()), key=len)
+            expect(page.locator("#program .code")).to_contain_text(longest)
 
     def ends(self) -> int:
         """Press Ctrl-C and return the exit code."""
@@ -111,6 +123,7 @@ def begin(place: Path) -> Watched:
 def browser() -> Iterator[Browser]:
     with sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        expect.set_options(timeout=SECONDS)
         yield opened
         opened.close()
 
@@ -120,7 +133,6 @@ def page(browser: Browser, watched: Watched) -> Iterator[Page]:
     """Yield the page at 1280 px, and assert that it logs nothing. The browser logs each script that it refuses."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(SECONDS)
-    expect.set_options(timeout=SECONDS)
     logged: list[str] = []
 
     def log(message: ConsoleMessage) -> None:
@@ -137,7 +149,7 @@ def page(browser: Browser, watched: Watched) -> Iterator[Page]:
 
 def test_a_save_updates_checks_and_marks_the_failing_lines(page: Page, watched: Watched) -> None:
     checks = page.locator("#checks li")
-    watched.saves(EMPTY)
+    watched.saves_and_settles(EMPTY, page)
     expect(checks.first).to_contain_text("every device holds the sum")
     watched.saves(ALL_AT_ONCE)
     expect(page.locator("#checks li", has_text="every device holds the sum")).to_contain_text("passed")
@@ -152,16 +164,17 @@ def test_a_save_updates_checks_and_marks_the_failing_lines(page: Page, watched: 
 
 
 def test_devices_are_shown_before_and_after(page: Page, watched: Watched) -> None:
-    watched.saves(ALL_AT_ONCE)
+    watched.saves_and_settles(ALL_AT_ONCE, page)
     part = page.locator("#program .held g[data-part]").first
     expect(part).to_contain_text(re.compile(r"device \(x=0.*\) holds a\[0:\d+, 0:\d+\], [\d,]+ bytes"))
     part.hover()
-    assert page.locator("#program .held g.here").count() >= 1
+    expect(page.locator("#program .held g.here").first).to_be_attached()
     expect(page.locator("#program .held h3")).to_have_text(["Before: what each device holds", "After"])
 
 
 def test_rounds_of_a_ring_are_stepped_through(page: Page, watched: Watched) -> None:
-    watched.saves(watched.right)
+    watched.saves_and_settles(watched.right, page)
+    page.evaluate(BY_HAND)
     ring = page.locator("#program .ring").first
     said, forward = ring.locator("output"), ring.get_by_role("button", name="Round forward")
     chips = ring.locator("g[data-holds]")
@@ -181,7 +194,9 @@ def test_rounds_of_a_ring_are_stepped_through(page: Page, watched: Watched) -> N
     page.keyboard.press("Home")
     expect(said).to_contain_text("at first")
     ring.get_by_role("button", name="Play").click()
-    expect(said).to_contain_text("round 1")
+    expect(said).to_contain_text("round 1,")
+    page.evaluate("window.step()")
+    expect(said).to_contain_text("round 2,")
 
 
 @pytest.mark.parametrize("width", [400, 1280])
@@ -211,7 +226,7 @@ def test_ticks_of_a_pipeline_are_stepped_through_by_keyboard(browser: Browser, w
 
 
 def test_the_timeline_leads_to_the_source_and_is_zoomed(page: Page, watched: Watched) -> None:
-    watched.saves(watched.right)
+    watched.saves_and_settles(watched.right, page)
     laid = page.locator("#program .laid")
     laid.locator(".scroll").focus()
     page.keyboard.press("ArrowRight")
@@ -229,7 +244,7 @@ def test_the_timeline_leads_to_the_source_and_is_zoomed(page: Page, watched: Wat
 
 
 def test_hints_come_one_by_one(page: Page, watched: Watched) -> None:
-    watched.saves(EMPTY)
+    watched.saves_and_settles(EMPTY, page)
     expect(page.locator("#checks .first")).to_contain_text("not written yet")
     shown = page.locator("#hints li").count()
     button = page.locator("#hints button")
@@ -240,10 +255,9 @@ def test_hints_come_one_by_one(page: Page, watched: Watched) -> None:
 @pytest.mark.parametrize("width", [400, 1280])
 def test_the_page_is_accessible_at_every_width_and_colour_scheme(page: Page, watched: Watched, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
-    watched.saves(ALL_AT_ONCE)
-    expect(page.locator("#program .code .over")).to_have_count(1)
     for body in (ALL_AT_ONCE, watched.right):
-        watched.saves(body)
+        watched.saves_and_settles(body, page)
+        expect(page.locator("#program .code .over")).to_have_count(1 if body == ALL_AT_ONCE else 0)
         expect(page.locator("#program .ring")).to_have_count(0 if body == ALL_AT_ONCE else 1)
         for scheme in ("dark", "light"):
             page.emulate_media(color_scheme=scheme)
@@ -264,9 +278,9 @@ KEYS = [
     ),
     ("Devices: arrow keys go from device to device", "ArrowLeft", ".held + .read", r"holds result\[.*bytes"),
     ("Communication: arrow keys go from picture to picture", "ArrowRight", ".code .here", "ppermute"),
-    ("Play", "Enter", ".ring output", "round 1"),
+    ("Play", "Enter", ".ring output", "round 1,"),
     ("Play", "Enter", ".ring .player", "Play"),
-    ("Round forward", "Enter", ".ring output", "round [23]"),
+    ("Round forward", "Enter", ".ring output", "round 2,"),
     ("Round", "Home", ".ring output", "at first"),
     ("Round", "ArrowRight", ".ring output", "round 1"),
     ("Zoom in", "Enter", '.laid[data-zoom="2"]', "us"),
@@ -305,17 +319,19 @@ def test_the_keyboard_alone_is_enough(
     page: Page, watched: Watched, scheme: Literal["dark", "light"], right: bool
 ) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    watched.saves(watched.right if right else EMPTY)
+    watched.saves_and_settles(watched.right if right else EMPTY, page)
     expect(page.locator("#program .ring")).to_have_count(int(right))
-    pressed = set()
+    page.evaluate(BY_HAND)
+    pressed, hint = set(), {"Give me a hint"}
     for role, name in stops(page):
         assert name and role != "generic"
         for stop, key, selector, text in KEYS:
             if stop == re.sub(r" \(\d+ left\)", "", name).replace("Another", "Give me a"):
+                hints = page.locator("#hints li").count() + (stop in hint)
                 page.keyboard.press(key)
+                expect(page.locator("#hints li")).to_have_count(hints)
                 expect(page.locator(selector).first).to_contain_text(re.compile(text, re.DOTALL))
                 pressed.add(stop)
-    hint = {"Give me a hint"}
     assert pressed == ({stop for stop, *_ in KEYS} - hint if right else {"Statement"} | hint)
 
 

@@ -42,7 +42,7 @@ class Machines:
     def _run(self, what: str, *words: str, **env: str) -> subprocess.Popen[bytes]:
         keep = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
         whole = keep | {"PYTHONPATH": str(ROOT)} | self.env | env
-        with self.log(what).open("ab") as log:
+        with self.log(what).open("wb") as log:  # an earlier process of this name may have said the same
             command = [sys.executable, "-m", f"distributed.cli.dask_{what.partition('-')[0]}", *words]
             process = subprocess.Popen(command, cwd=self.folder, env=whole, stdout=log, stderr=log)
         self.processes.append(process)

@@ -175,8 +175,18 @@ def batch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Batch]:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_submission_is_graded_once_by_any_number_of_workers(batch: Batch, count: int) -> None:
+    begun, all_begun = set[str](), threading.Event()
+
+    def wait_for_the_others(student: str) -> None:
+        """Answer only after every worker has a submission. Else the quick ones may grade all of them."""
+        if student:
+            begun.add(worker().name)
+            if len(begun) == count:
+                all_begun.set()
+            assert all_begun.wait(60)
+
     for number in range(count):
-        batch.start(f"w{number}", threads=number + 1)
+        batch.start(f"w{number}", wait_for_the_others, threads=number + 1)
     assert batch.run(*STUDENTS).failed == {} and batch.told == []
     assert batch.fake.graded.total() == 20 and len(batch.fake.graded) == count
     assert batch.most <= sum(range(count + 1))  # each thread has one submission, so memory stays flat
@@ -194,9 +204,8 @@ def test_a_worker_that_ends_loses_nothing_and_a_late_worker_takes_part(batch: Ba
 def test_a_worker_that_hangs_holds_the_batch_only_for_a_while(batch: Batch, while_: str) -> None:
     batch.start("hangs", lambda student: batch.fake.hang(student) if bool(student) == (while_ == "grade") else None)
     batch.start("works")
-    began = time.monotonic()
-    assert batch.run(*STUDENTS, silent=2).failed == {}
-    assert batch.fake.graded["works"] == 20 and time.monotonic() - began < 30
+    assert batch.run(*STUDENTS, silent=2).failed == {}  # without a limit the batch would never end
+    assert batch.fake.graded["works"] == 20
 
 
 @pytest.mark.parametrize("threads", [1, 3])
