@@ -27,7 +27,7 @@ DEVICES = 8
 WINGS = Path(__file__).parent / "wings"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the processes of pytest-xdist: waiting threads would use CPU time
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # pytest-xdist's processes: NumPy's waiting threads would use CPU time
 
 
 class _Fails(logging.Handler):

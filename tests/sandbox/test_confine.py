@@ -167,8 +167,8 @@ def alone(text: str, *arguments: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_numpy_starts_no_threads_whose_waiting_counts_as_cpu_time(worker: Worker) -> None:
-    """Threads of OpenBLAS wait actively after each matmul. With such threads, the result is about 300 to 1,400 on two cores."""
+def test_a_matmul_of_numpy_uses_no_cpu_time_after_its_end(worker: Worker) -> None:
+    """OpenBLAS's threads wait actively after each matmul. With two threads, the function returns about 300 to 700."""
     text = """
 import time
 import numpy as np

@@ -11,7 +11,7 @@ import pytest
 from grader.course.config import CourseError
 from grader.course.loading import load_course
 from grader.intake.submission import Source
-from grader.watching.files import changes, path_of, reset
+from grader.watching.files import _is_work, changes, path_of, reset
 from tests.made_up import made_up
 
 STUB = 'raise NotImplementedError("gather")'
@@ -71,3 +71,11 @@ def test_the_begin_of_the_watch_and_each_save_are_reported(file: Path) -> None:
             file.with_name("new.tmp").write_text(f"mine = {number}\n")
             file.with_name("new.tmp").replace(file)
         assert heard.wait(60)
+
+
+@pytest.mark.parametrize(("path", "work"), [
+    ("x1_gather.py", True), ("01_gather.ipynb", True), ("notes.txt", False), ("x1_gather.py~", False),
+    (".ipynb_checkpoints/01_gather-checkpoint.ipynb", False),
+])  # fmt: skip
+def test_saves_of_other_files_are_ignored(path: str, work: bool) -> None:
+    assert _is_work(None, path) is work
