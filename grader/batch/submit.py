@@ -18,7 +18,7 @@ from pathlib import Path
 
 from grader.batch.grade import Grader
 from grader.batch.reporting import versions
-from grader.common.files import write_atomic
+from grader.common.files import clear_left_behind, write_atomic
 from grader.common.result import Report
 from grader.common.text import NOTHING_TO_GRADE
 from grader.course.config import CourseError
@@ -114,6 +114,7 @@ def write_zip(
         for name, data in ((MANIFEST, manifest.encode()), *files.items()):
             archive.writestr(zipfile.ZipInfo(name, LONG_AGO), data, zipfile.ZIP_DEFLATED)
     target.parent.mkdir(parents=True, exist_ok=True)
+    clear_left_behind(target.parent)
     write_atomic(target, buffer.getvalue())
     return target
 

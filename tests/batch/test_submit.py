@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zipfile
 from datetime import UTC, datetime
@@ -77,6 +78,15 @@ def test_equal_submissions_give_zips_of_equal_bytes(course: Course, grader: Grad
     assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip", "ada", at).read_bytes() == first
     names = sorted({source.name for source in ready.submission.sources.values()})
     assert handed_in_at(tmp_path / "a.zip", names) == (at, STAMP)
+
+
+def test_the_half_zip_of_a_killed_submit_is_deleted(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
+    half, own = tmp_path / (".tmp-" + "0a" * 8), tmp_path / ".tmp-notes"
+    for path in (half, own):
+        path.write_text("half")
+        os.utime(path, (0, 0))
+    submit.write_zip(course, MODULE, work, submit.prepare(course, MODULE, work, "ada", grader), tmp_path, "ada")
+    assert own.exists() and not half.exists()
 
 
 def test_the_zip_leaves_out_other_modules_without_a_note(grader: Grader, work: Path, tmp_path: Path) -> None:
