@@ -3,7 +3,7 @@ PYTHON ?= python3
 JOBS ?= 2
 # Numbers of parallel tests and of exercises that are proved in parallel; more than two, because they also wait.
 TESTERS ?= 3
-PROVERS ?= 3
+PROVERS ?= 4
 # Rooms whose tests need no sandbox, for the fast loop.
 ROOMS := clock common course exercise expect hardware intake judging learner reports runner wire
 # Few exercises with every kind of task. With the examples of the documentation, which tests verify, they use every check
@@ -13,9 +13,6 @@ QUICK := $(patsubst %,batch/test_%.py,changes database grade late names override
   $(patsubst %,cli/test_%.py,console docs) $(patsubst %,sandbox/test_%.py,calls confine keeper tiers)
 # Number of future terms to prove the course for. Before a term, and after changed checks: make SEEDS=20 verify
 SEEDS ?= 1
-# Exercises that `make verify` proves, and exercises of which it tries the mutants. Empty: the whole course
-PROVED ?=
-MUTATED ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -77,8 +74,8 @@ lint: install
 # In the sandbox, so that each right program of the course is graded once under the filter of system calls. The cache
 # knows which exercises were proved, for example in `make test`, and had no problem with this grader, course and machine.
 verify: install
-	$(BIN)/shardlings verify -j $(PROVERS) --seeds $(SEEDS) --isolation $(ISOLATION) $(PROVED)
-	$(BIN)/shardlings mutants -j $(PROVERS) --seeds $(SEEDS) $(MUTATED)
+	$(BIN)/shardlings verify -j $(PROVERS) --seeds $(SEEDS) --isolation $(ISOLATION)
+	$(BIN)/shardlings mutants -j $(PROVERS) --seeds $(SEEDS)
 
 # Build site/. All links are checked, and warnings are errors.
 docs: install
