@@ -148,9 +148,20 @@ class Folder:
         return as_extensions_are(found.graded, self.course) if found else None
 
     def _others(self, found: Report | None, names: Sequence[str]) -> list[ExerciseReport]:
-        """Return the report's exercises that are not in ``names`` and are still in the course, see ``_with_runs``."""
-        listed = self.course.module_of if self.course else {}
-        return [e for e in _with_runs(found) if e.exercise in listed and e.exercise not in names] if found else []
+        """Return the report's exercises that are not in ``names`` and are still in the course, see ``_with_runs``.
+
+        Raises CourseError if they are from a course with another name.
+        """
+        if self.course is None or found is None:
+            return []
+        listed, name = self.course.module_of, self.course.config.name
+        others = [e for e in _with_runs(found) if e.exercise in listed and e.exercise not in names]
+        if others and found.course != name:
+            raise CourseError(
+                f"{self.path} holds the grades of {found.course!r}, not of {name!r}; choose another --out, or write "
+                f"'name: {found.course}' in {self.course.root / 'course.yaml'}"
+            )
+        return others
 
     def keep(self, graded: Report) -> Report:
         """Store a new report, with the exercises that only earlier runs graded. Return the stored report.
@@ -226,10 +237,6 @@ class Folder:
         others = self._others(old, [e.exercise for e in graded.exercises])
         if self.course is None or old is None or not others:
             return graded
-        if old.course != graded.course:
-            raise CourseError(
-                f"{self.path} holds the grades of {old.course!r}, not of {graded.course!r}; choose another --out"
-            )
         order = list(self.course.module_of)
         exercises = sorted([*_with_runs(graded), *others], key=lambda e: order.index(e.exercise))
         counted = sum(e.points for e in others if not e.extension)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -90,12 +91,19 @@ def test_a_second_grader_on_one_folder_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_the_folder_of_another_course_is_refused(tmp_path: Path) -> None:
+def test_the_folder_of_another_course_is_refused_before_anything_is_graded(tmp_path: Path) -> None:
     course = made_up(tmp_path / "course")
     with Folder(tmp_path / "out", course) as folder:
         counted(folder, part_of("ada", course, "x1_gather").model_copy(update={"course": "older"}))
-        with pytest.raises(CourseError, match=r"holds the grades of 'older', not of 'c'; choose another --out"):
+        refused = re.escape(
+            f"{tmp_path / 'out'} holds the grades of 'older', not of 'small'; choose another --out, or write "
+            f"'name: older' in {course.root / 'course.yaml'}"
+        )
+        with pytest.raises(CourseError, match=f"^{refused}$"):
+            folder.current_report("ada", "f", [])
+        with pytest.raises(CourseError, match=f"^{refused}$"):
             folder.keep(part_of("ada", course))
+        folder.keep(part_of("ada", course, "x1_gather"))  # replaces all exercises of the earlier report
 
 
 def part_of(student: str, course: Course, *names: str, fingerprint: str = "f", earned: float = 1) -> Report:
@@ -104,8 +112,10 @@ def part_of(student: str, course: Course, *names: str, fingerprint: str = "f", e
         for n in names
     ]
     return a_report(student, fingerprint).model_copy(
-        update={"exercises": parts, "points": 2.0 * len(parts), "earned": earned * len(parts)}
-    )
+        update={
+            "course": course.config.name, "exercises": parts, "points": 2.0 * len(parts), "earned": earned * len(parts)
+        }
+    )  # fmt: skip
 
 
 @pytest.fixture
