@@ -1,6 +1,6 @@
 """shardlings: a course on sharded computation in JAX, and the grader that judges it."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 
 class Mistake(Exception):
