@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from grader.authoring.mutants.operators import last_name
-from grader.course.exercises import FURTHER
+from grader.course.config import FURTHER
 from grader.course.statements import Statement, names_reached, statements, word_of
 from grader.exercise import Exercise, Misconception, Task
 from grader.reports.points import counted

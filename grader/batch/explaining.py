@@ -48,7 +48,11 @@ def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
 
     Any unique prefix of a name works. Raises CourseError if ``name`` is unknown or ambiguous.
     """
-    found, task = course.find(name, lambda exercise: exercise.tasks)
+
+    def tasks() -> dict[str, str]:
+        return {task: e for e in course.usable(course.module_of)[0] for task in course.exercise(e).tasks}
+
+    found, task = course.find(name, tasks)
     if len(found) > 1:
         raise CourseError(f"{name} has several exercises: explain one of {', '.join(found)}")
     return course.exercise(found[0]), task

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from grader import __version__
-from grader.cli.console import err, going_to, out, say
+from grader.cli.console import going_to, say
 from grader.cli.options import (
     AsJson,
     BackendChoice,
@@ -28,15 +24,13 @@ from grader.cli.options import (
     need_jax,
     refuse_course_beside,
     student_name,
-    usual_place,
     work_in,
 )
-from grader.common.cache import user_cache
 from grader.course.config import CourseError
 from grader.course.finding import PACKAGED
 from grader.course.folders import write_folder
-from grader.course.loading import Course, load_course
-from grader.integrations.package import PACKAGE, files_below
+from grader.course.loading import load_course
+from grader.integrations.package import files_below
 from grader.sandbox.tiers import best_tier
 
 
@@ -63,14 +57,9 @@ def start(
 
 def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
     """List modules and exercises."""
-    found = course_at(course, packaged=True)
+    from grader.cli.listing import list_all
 
-    def work() -> int:
-        from grader.cli.listing import list_all
-
-        return list_all(found, as_json=as_json)
-
-    raise typer.Exit(work() if as_json else printed(found, ("list",), work))
+    raise typer.Exit(list_all(course_at(course, packaged=True), as_json=as_json))
 
 
 def show(
@@ -85,16 +74,10 @@ def show(
 
     For a module, show the notes for all exercises of the module, and the list of exercises.
     """
+    from grader.cli.listing import show_one
+
     found = course_at(course, packaged=True)
-    who = student_name(found, student)
-
-    def work() -> int:
-        from grader.cli.listing import show_one
-
-        show_one(found, name, who, hint=hint, more=more, as_json=as_json)
-        return 0
-
-    raise typer.Exit(work() if as_json else printed(found, ("show", name, hint, more, who), work))
+    show_one(found, name, student_name(found, student), hint=hint, more=more, as_json=as_json)
 
 
 def check(
@@ -147,48 +130,3 @@ def submit(
     from grader.cli.checking import submit_module
 
     submit_module(found, listed, place, who, to, student, full=full)
-
-
-# -- cached output -----------------------------------------------------------------------------
-
-# The commands list and show take seconds, because they load every exercise and JAX. Their output depends only on the
-# course and the grader. After a change of any file of the course or of this package, the cached output is not used.
-
-
-def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) -> int:
-    """Print the output of ``work``, from the cache if possible. Return the exit code of ``work``.
-
-    Args:
-        words: the command and its arguments, which are part of the cache key.
-        work: prints the output on the consoles ``out`` and ``err``, and returns the exit code.
-    """
-    with user_cache() as cache:
-        if cache is None:
-            return work()
-        key = _key(course, words)
-        if (kept := cache.get(key)) is not None:
-            shown, beside, code = json.loads(kept)
-        else:
-            with out.capture() as results, err.capture() as notes:
-                code = work()
-            shown, beside = results.get(), notes.get()
-            cache.put(key, json.dumps([shown, beside, code]).encode())
-    for console, text in ((err, beside), (out, shown)):
-        console.file.write(text)
-        console.file.flush()
-    return code
-
-
-def _key(course: Course, words: tuple[object, ...]) -> bytes:
-    """Return a digest of the command, of the terminal's properties, and of all files that the output depends on."""
-    terminals = [(c.width, c.color_system, c.is_terminal, c.encoding) for c in (out, err)]
-    place = usual_place(course)
-    # The output depends on which files exist, because ``show`` prints their paths.
-    begun = [e for e, module in course.module_of.items() if (place / module / f"{e}.py").is_file()]
-    digest = hashlib.sha256(repr((words, terminals, version("jax"), str(Path.cwd()), begun)).encode())
-    folders = [course.root / "solutions"] if course.solved else [course.root / m.id for m in course.config.modules]
-    for folder in (PACKAGE, *folders):
-        for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
-            digest.update(f"{path}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-    digest.update((course.root / "course.yaml").read_bytes())
-    return digest.digest()

@@ -11,13 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.cli.console import UNUSABLE, out, print_json, say, tell, tell_unusable
+from grader.cli.contents import CourseContents, ExerciseContents, QuestionContents, contents_of
 from grader.cli.options import usual_place
-from grader.course.config import CourseError, Module
+from grader.course.config import FURTHER, CourseError, Module
 from grader.course.finding import PACKAGED
 from grader.course.loading import Course
-from grader.course.stubs import further, module_page
-from grader.exercise import Exercise, Quantity
-from grader.judging.answers import kind_name, render_question
 from grader.reports.points import counted
 from grader.reports.statement import print_markdown
 
@@ -26,31 +24,31 @@ LIST_WIDTH = 76
 
 def list_all(found: Course, *, as_json: bool) -> int:
     """Print all modules with their exercises, and return the exit code."""
-    good, unusable = found.usable(found.module_of)
-    rows = [row for module in found.config.modules for row in rows_of(found, module, good)]
+    contents = contents_of(found, "")
+    rows = [row for module in found.config.modules for row in rows_of(module, contents)]
     if as_json:
         print_json(rows)
     else:
         for module in found.config.modules:
             print_module(module, [row for row in rows if row["module"] == module.id])
-    tell_unusable(unusable)
-    return UNUSABLE if unusable else 0
+    tell_unusable(contents.unusable)
+    return UNUSABLE if contents.unusable else 0
 
 
-def rows_of(found: Course, module: Module, good: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row for each exercise of a module. ``good``: the exercises that can be loaded; only these get rows."""
+def rows_of(module: Module, contents: CourseContents) -> list[dict[str, Any]]:
+    """Return a row for each exercise of a module that can be used."""
     return [
         {
             "module": module.id,
-            "exercise": name,
-            "title": found.exercise(name).title,
-            "stars": found.exercise(name).stars,
-            "points": found.exercise(name).points * module.weight,
-            "extension": found.exercise(name).extension,
+            "exercise": exercise.id,
+            "title": exercise.title,
+            "stars": exercise.stars,
+            "points": exercise.points * module.weight,
+            "extension": exercise.extension,
             "deadline": module.deadline.isoformat() if module.deadline else None,
         }
         for name in module.exercises
-        if name in good
+        if (exercise := contents.exercises.get(name))
     ]
 
 
@@ -83,50 +81,64 @@ def show_one(found: Course, name: str, student: str, *, hint: int, more: bool, a
         hint: the number of hints to print; 0 to print everything else.
         more: True to print only the text below 'Going further'.
     """
-    good, unusable = found.usable(found.module_of)
+    contents = contents_of(found, student)
     if module := found.module_called(name):
         found.asked([name])
-        tell_unusable({e: reason for e, reason in unusable.items() if e in module.exercises}, "note")
-        show_module(found, module, good, alone=bool(hint or more), as_json=as_json)
+        tell_unusable({e: why for e, why in contents.unusable.items() if e in module.exercises}, "note")
+        show_module(found, module, contents, alone=bool(hint or more), as_json=as_json)
         return
-    several, only = found.find(name, lambda exercise: [*exercise.questions, *exercise.tasks])
+    several, only = found.find(name, contents.parts)
     if len(several) > 1:
         raise CourseError(f"{name} has several exercises: show one of {', '.join(several)}")
     chosen = several[0]
-    tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
-    exercise = found.exercise(chosen)
+    if chosen in contents.unusable:
+        raise CourseError(contents.unusable[chosen])
+    tell_unusable(contents.unusable, "note")
+    exercise = contents.exercises[chosen]
     hints = hints_of(exercise, only, hint)
     # A task, unlike a question, is shown with its whole exercise.
     if only in exercise.tasks:
         if not hint:
             tell("note", f"{only} is a function of {chosen}")
         only = None
-    questions = questions_for(found, exercise, student, only)
+    questions = [q for q in exercise.questions.values() if only in (None, q.name)]
     if as_json:
-        checks = [{"label": c.label, "points": c.points} for c in exercise.checks.values()]
-        print_json({"exercise": exercise.id, "statement": exercise.statement, "further": exercise.further,
-                    "checks": checks, "hidden_points": exercise.hidden_points, "questions": questions,
-                    "hints": hints})  # fmt: skip
+        print_json(as_data(exercise, questions, hints))
     elif hint:
         print_hints(exercise, name, hints, hint)
     elif more:
-        print_markdown(further(exercise) or f"{chosen} has no text below 'Going further'.", out)
+        there = f"{FURTHER}\n\n{exercise.further}"
+        print_markdown(there if exercise.further else f"{chosen} has no text below 'Going further'.", out)
     else:
         print_one(found, exercise, questions, whole=only is None)
 
 
-def show_module(found: Course, module: Module, good: Sequence[str], *, alone: bool, as_json: bool) -> None:
+def as_data(
+    exercise: ExerciseContents, questions: Sequence[QuestionContents], hints: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Return JSON data for ``show --json``."""
+    return {
+        "exercise": exercise.id,
+        "statement": exercise.statement,
+        "further": exercise.further,
+        "checks": [{"label": label, "points": points} for label, points in exercise.checks],
+        "hidden_points": exercise.hidden_points,
+        "questions": [question.model_dump(exclude={"hints"}) for question in questions],
+        "hints": hints,
+    }
+
+
+def show_module(found: Course, module: Module, contents: CourseContents, *, alone: bool, as_json: bool) -> None:
     """Print a module's notes and the list of its exercises. Raises CourseError if the user asked for hints or for more.
 
     Args:
-        good: the exercises that can be loaded.
         alone: whether the user asked for a part of a single exercise, such as a hint.
     """
-    rows = rows_of(found, module, good)
+    rows = rows_of(module, contents)
     if alone:
         one = rows[0]["exercise"] if rows else module.exercises[0]
         raise CourseError(f"{module.id} is a module: name one of its exercises, such as {one}")
-    page = module_page(found, module.id)
+    page = contents.page(found, module.id)
     if as_json:
         print_json({"module": module.id, "title": module.title, "page": page, "exercises": rows})
         return
@@ -134,15 +146,15 @@ def show_module(found: Course, module: Module, good: Sequence[str], *, alone: bo
     print_module(module, rows)
 
 
-def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
+def print_one(found: Course, exercise: ExerciseContents, questions: Sequence[QuestionContents], *, whole: bool) -> None:
     """Print questions. If ``whole``, print the statement first, and the next commands at the end."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
-        out.print(f"\nQuestion {question['name']} ({counted(question['points'], 'point')})", style="bold")
-        out.print(question["text"], markup=False, highlight=False)
+        out.print(f"\nQuestion {question.name} ({counted(question.points, 'point')})", style="bold")
+        out.print(question.text, markup=False, highlight=False)
     if whole:
-        steps = [f"Write: {written_in(found, exercise)}", f"Check: shardlings check {exercise.id}"]
+        steps = [f"Write: {written_in(found, exercise.id)}", f"Check: shardlings check {exercise.id}"]
         if hints_of(exercise, None, 1):
             steps.append(f"Stuck? shardlings show {exercise.id} --hint 1")
         if exercise.further:
@@ -150,53 +162,37 @@ def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]]
         out.print("\n" + "\n".join(steps), style="dim", markup=False, highlight=False)
 
 
-def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
+def hints_of(exercise: ExerciseContents, only: str | None, most: int) -> dict[str, list[str]]:
     """Return the first ``most`` hints of each task and question, or only of the task or question named ``only``."""
-    named = {**exercise.tasks, **exercise.questions}
-    return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
+    return {name: hints[:most] for name, hints in exercise.hints.items() if hints[:most] and only in (None, name)}
 
 
-def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]], most: int) -> None:
+def print_hints(exercise: ExerciseContents, name: str, hints: Mapping[str, Sequence[str]], most: int) -> None:
     """Print hints without the statement, because learners read the statement before they ask for hints."""
     for of, texts in hints.items():
         for number, text in enumerate(texts, 1):
             out.print(f"Hint {number} for {of}: {text}", markup=False, highlight=False)
     if not hints:
         say(f"there are no hints for {name}")
-    elif any(most < len(owner.hints) for of in hints if (owner := {**exercise.tasks, **exercise.questions}[of])):
+    elif any(most < len(exercise.hints[of]) for of in hints):
         say(f"More? shardlings show {name} --hint {most + 1}", style="dim")
 
 
-def written_in(course: Course, exercise: Exercise) -> str:
+def written_in(course: Course, exercise: str) -> str:
     """Return a text that names the file and the notebook to write into, or the command that copies these files."""
     if course.root == PACKAGED:
         return "shardlings start FOLDER copies the exercises for you to write into"
-    module = course.module_of[exercise.id]
-    path = usual_place(course) / module / f"{exercise.id}.py"
+    module = course.module_of[exercise]
+    path = usual_place(course) / module / f"{exercise}.py"
     return f"{os.path.relpath(path) if path.is_file() else path.name} or {module}.ipynb beside it"
 
 
-def questions_for(course: Course, exercise: Exercise, student: str, only: str | None) -> list[dict[str, Any]]:
-    """Return the exercise's questions, or the question named ``only``, with the student's numbers."""
-    return [
-        {
-            "name": q.name,
-            "points": q.points,
-            "kind": kind_name(q),
-            "unit": q.answer.unit if isinstance(q.answer, Quantity) else "",
-            "text": render_question(q, course.params(q, student)),
-        }
-        for q in exercise.questions.values()
-        if only in (None, q.name)
-    ]
-
-
-def print_statement(exercise: Exercise, *, solved: bool) -> None:
+def print_statement(exercise: ExerciseContents, *, solved: bool) -> None:
     """Print the statement and the checks."""
     print_markdown(exercise.statement, out)
     if exercise.checks:
         out.print("\n[bold]Checked" + ("" if solved else " before you submit") + "[/bold]")
-    for check in exercise.checks.values():
-        out.print(f"  {check.points:>4g}  {check.label}", markup=False, highlight=False)
+    for label, points in exercise.checks:
+        out.print(f"  {points:>4g}  {label}", markup=False, highlight=False)
     if exercise.hidden_points:
         out.print(f"  {exercise.hidden_points:>4g}  for hidden checks, which run when your submission is graded")

@@ -18,11 +18,11 @@ import yaml
 
 from grader.common.files import write_atomic
 from grader.course.compiled import PUBLISHED, published
-from grader.course.config import PUBLIC, CourseError
+from grader.course.config import PUBLIC, README, CourseError
 from grader.course.loading import Course
 from grader.course.notebooks import notebook, notebook_format
 from grader.course.public import HEADER, public_source
-from grader.course.stubs import README, module_page, module_text, stub_source
+from grader.course.stubs import module_page, module_text, stub_source
 from grader.exercise import AuthorError
 from grader.intake.submission import Chunk, Source, source_digest
 

@@ -15,6 +15,9 @@ from grader.common.text import nearest
 from grader.sandbox.limits import Limits
 
 PUBLIC = "_public"
+README = "README.md"
+FURTHER = "## Going further"
+"""The heading in an author's statement above the part that learners read below their code."""
 GRADING = "grading"
 YEARS = range(2000, 2200)
 """The years of deadlines and submission times. Any other year is a slip."""

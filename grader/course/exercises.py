@@ -20,14 +20,12 @@ from typing import Any
 
 import jinja2
 
-from grader.course.config import GRADING, CourseError
+from grader.course.config import FURTHER, GRADING, CourseError
 from grader.exercise import AuthorError, Exercise
 from grader.exercise.declarations import judged_calls
 from grader.judging.answers import render_question, units_known
 from grader.judging.units import BadAnswer
 
-FURTHER = "## Going further"
-"""The heading in an author's statement above the part that learners read below their code."""
 # A thread holds this lock while an exercise's module is in sys.modules, from where the exercise's grading file imports
 # it. All threads share sys.modules.
 _NAMED = threading.Lock()

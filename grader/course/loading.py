@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,16 +176,16 @@ class Course:
             return found
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
 
-    def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
+    def find(self, name: str, parts: Callable[[], Mapping[str, str]]) -> tuple[list[str], str | None]:
         """Return the exercises that ``name`` means, and the part of an exercise if ``name`` means a part (else None).
 
-        ``parts`` returns the names of an exercise's parts, such as tasks or questions. Raises CourseError for an
-        unknown or ambiguous name.
+        ``parts`` returns the exercise of each part, such as a task or question. It is called only if ``name`` means no
+        exercise. Raises CourseError for an unknown or ambiguous name.
         """
         try:
             return self.asked([name]), None
         except CourseError as error:
-            owners = {part: e for e in self.usable(self.module_of)[0] for part in parts(self.exercise(e))}
+            owners = parts()
             if not any(name and part.startswith(name) for part in owners):
                 raise error from None
             part = only_one(name, [*self.module_of, *owners], "exercise")

@@ -10,8 +10,7 @@ from typing import Any
 
 import jinja2
 
-from grader.course.config import CourseError
-from grader.course.exercises import FURTHER
+from grader.course.config import FURTHER, README, CourseError
 from grader.course.loading import Course
 from grader.course.statements import (
     Statement,
@@ -25,7 +24,6 @@ from grader.course.statements import (
 from grader.exercise import Choice, Code, Exercise, Question
 from grader.judging.answers import heading, render_question, render_text
 
-README = "README.md"
 TRACED = """\
 **Traced functions.** The grader traces your function into a program. Compute with `jnp` and `jax.lax`. A traced array
 has no values that Python can read, so `float(x)`, `if x[0] > 0` and `np.asarray(x)` raise an error. You may print

@@ -14,9 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from grader.cli import app, learner
-from grader.cli.learner import printed
 from grader.course.finding import find_course
-from grader.course.loading import load_course
 from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
 from tests.made_up import made_up
 from tests.sampled import sampled
@@ -249,20 +247,3 @@ def test_a_change_of_the_course_changes_the_output_despite_the_cache(small: Path
     path.write_text(path.read_text().replace("# C1 A matmul", "# C1 New: a matmul", 1))
     after = shardlings("list", cwd=small, **env)
     assert before.stdout != after.stdout and "New: a matmul" in after.stdout
-
-
-def test_cached_output_is_printed_without_new_work(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SHARDLINGS_CACHE", str(tmp_path / "cache"))
-    course, made = load_course(small / "course.yaml"), []
-
-    def work() -> int:
-        made.append(1)
-        learner.out.print("seen")
-        learner.err.print("beside")
-        return 2
-
-    assert [printed(course, ("one",), work) for _ in range(3)] == [2, 2, 2] and len(made) == 1
-    assert capsys.readouterr() == ("seen\n" * 3, "beside\n" * 3)
-    assert printed(course, ("other",), work) == 2 and len(made) == 2
