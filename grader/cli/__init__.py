@@ -96,12 +96,26 @@ def _imported(name: str) -> Any:
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name, cls=Command)(thing)
         return typer.main.get_command(alone)
+    thing.info.cls = Group
     group = typer.main.get_command(thing)
     group.name = name
     return group
 
 
-class Commands(TyperGroup):
+class Group(TyperGroup):
+    """A group of commands whose ``--help`` shows one line for each command, with the first sentence of its help."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        self.write_summaries(formatter, "Commands", self.list_commands(ctx))
+
+    def write_summaries(self, formatter: Any, title: str, names: list[str]) -> None:
+        """Write a section of the list of commands, or nothing if ``names`` is empty."""
+        if names:
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=LONG)) for name in names])
+
+
+class Commands(Group):
     """The group of all commands. Messages about wrong options are printed without the prefix that pydantic adds."""
 
     def __init__(self, **about: Any) -> None:
@@ -112,15 +126,12 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands for ``--help`` in groups, with the first sentence of each command's help."""
+        """Write the list of commands for ``--help`` in groups, one for each kind of reader."""
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
         grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]
         for reader, names in grouped.items():
-            rows = [(name, self.commands[name].get_short_help_str(limit=LONG)) for name in names]
-            if rows:
-                with formatter.section(reader):
-                    formatter.write_dl(rows)
+            self.write_summaries(formatter, reader, names)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]

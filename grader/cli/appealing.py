@@ -50,7 +50,10 @@ def appeal(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide one check of one student again from scratch, and show the evidence."""
+    """Judge one check of one student again, and show the evidence.
+
+    The command uses new processes and no cached results.
+    """
     student = composed(student)
     found = solved_course_at(course, paths)
     if html is not None and not html.parent.is_dir():

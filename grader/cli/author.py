@@ -45,9 +45,10 @@ def build(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write exercises/ from solutions/, and the tables of solutions/README.md.
+    """Write exercises/ from solutions/.
 
-    build keeps edited files of exercises/ as they are, and lists the edited files.
+    build also writes the tables of solutions/README.md. build keeps edited files of exercises/ as they are, and lists
+    these files.
     """
     found = course_at(course)
     done, readme = builder.build(found, force=force), write_sources(found)
@@ -107,7 +108,10 @@ def verify(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove the course: try its references, stubs, misconceptions and questions, and check that no solution leaks."""
+    """Prove the course: its checks, questions and misconceptions.
+
+    verify tries all references, stubs, misconceptions and questions, and proves that no solution leaks.
+    """
     found, chosen = to_prove(course, names)
     if rules:
         _list_rules(found, chosen)
@@ -167,7 +171,10 @@ def mutants(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove the checks: change each reference in many small ways, and require that a check fails for each change."""
+    """Prove the checks: each changed reference must fail a check.
+
+    mutants changes each reference in many small ways.
+    """
     from grader.authoring.mutants import proving
     from grader.authoring.mutants.making import mutants_of
     from grader.authoring.mutants.proving import equivalents

@@ -81,10 +81,10 @@ def explain(
     solution: Annotated[bool, typer.Option("--solution", help="use the solution's function instead of mine")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain what a function does: collectives, bytes, memory, FLOPs, shardings.
+    """Explain a function: its collectives, bytes, memory and FLOPs.
 
     The command explains my function if I have written any of it. Otherwise it explains the solution's function, if the
-    solutions are here. The first line names the function's file.
+    solutions are here. The first line names the function's file. The output also shows shardings.
     """
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     wanted = explaining.Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on, profile)

@@ -37,7 +37,7 @@ from grader.sandbox.tiers import best_tier
 def start(
     folder: Annotated[Path, typer.Argument(help="a folder that is new or empty")],
 ) -> None:
-    """Copy the exercises of the installed course into a folder to work in."""
+    """Copy the exercises of the installed course into a new folder."""
     need_jax()
     if not (PACKAGED / "course.yaml").is_file():
         raise CourseError(
@@ -70,9 +70,10 @@ def show(
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show an exercise: its statement, its checks, and its questions with my numbers.
+    """Show an exercise: its statement, checks and questions.
 
-    For a module, show the notes for all exercises of the module, and the list of exercises.
+    The questions have my numbers. For a module, show the notes for all exercises of the module, and the list of
+    exercises.
     """
     from grader.cli.listing import show_one
 
@@ -122,7 +123,10 @@ def submit(
     course: CourseOption = None,
     student: Student = "",
 ) -> None:
-    """Hand in a module: run the public checks, list what is missing, and pass the module to nbgrader or write a zip."""
+    """Hand in a module, to nbgrader or as a zip.
+
+    Before this, submit runs the public checks and lists what is missing.
+    """
     found = course_at(course, [work] if work else [], packaged=True)
     listed = found.module_begun(module)
     place, who = work_in(found, work), student_name(found, student)

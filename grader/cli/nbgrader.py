@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 nbgrader = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="Make nbgrader's course folder, grade in it, and search it for leaks.",
+    help="Make nbgrader's course folder, grade in it, and find leaks.",
     rich_markup_mode=None,
 )
 
@@ -94,7 +94,10 @@ def nbgrader_grade(
     elsewhere: ElsewhereOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Grade an assignment into nbgrader's gradebook, faster than nbgrader autograde and with equal grades."""
+    """Grade an assignment into nbgrader's gradebook.
+
+    This command is faster than nbgrader autograde, and gives equal grades.
+    """
     need_jax()
     try:
         from grader.integrations.nbgrader import batch

@@ -36,7 +36,10 @@ def pages(
     to: Annotated[Path | None, typer.Option("--to", help="folder for the pages of --anonymous")] = None,
     roster: RosterOption = None,
 ) -> None:
-    """Write all files of OUT anew from its database: reports, pages and tables. The command grades nothing."""
+    """Write the reports, pages and tables of OUT anew.
+
+    The command reads the database of OUT, and grades nothing.
+    """
     if to is not None and not anonymous:
         raise CourseError("--to needs --anonymous: only anonymous pages may be in a different folder than OUT")
     students = export.students_in(folder)

@@ -147,7 +147,10 @@ def doctor(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what works on this machine and what to install; with --attack, try to break out of the sandbox."""
+    """Show what works on this machine and what to install.
+
+    With --attack, try to break out of the sandbox.
+    """
     from grader.cli import machine
 
     if attack:
@@ -181,7 +184,10 @@ def export(
     roster: RosterOption = None,
     course: CourseOption = None,
 ) -> None:
-    """Export grades as csv (a line per check) or for Canvas, or make a Gradescope autograder."""
+    """Export grades as csv or for Canvas, or write a Gradescope zip.
+
+    The csv file has a line for each check. The zip for Gradescope is an autograder.
+    """
     from grader.integrations import export as exports
 
     if to == "csv":

@@ -14,7 +14,7 @@ import pytest
 
 from grader import wing
 from grader.batch.folder import Folder
-from grader.cli import COMMANDS, READERS, app, grading
+from grader.cli import COMMANDS, LONG, READERS, Imported, app, grading
 from grader.cli.grading import grade_class
 from grader.cli.staff import GradeOptions
 from grader.course import exercises
@@ -92,15 +92,30 @@ def test_grade_loads_only_the_exercises_that_it_grades(monkeypatch: pytest.Monke
     assert set(loaded) == set(course.module("03_matmuls").exercises)
 
 
-def test_help_groups_every_command_by_its_reader_and_cuts_no_summary(capsys: pytest.CaptureFixture[str]) -> None:
+def helped(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     with pytest.raises(SystemExit):
-        app(["--help"])
-    shown = capsys.readouterr().out
-    assert "..." not in shown.partition("Options:")[2]
+        app([*words, "--help"])
+    return capsys.readouterr().out
+
+
+def test_help_groups_every_command_by_its_reader(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = helped(capsys)
     assert "Other:" not in shown
     for reader, names in READERS.items():
         section = shown.partition(f"\n{reader}:\n")[2].partition("\n\n")[0]
-        assert [line.split()[0] for line in section.splitlines() if line[2] != " "] == list(names)
+        assert [line.split()[0] for line in section.splitlines()] == list(names)
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+@pytest.mark.parametrize("group", ["", *(name for name in Imported() if hasattr(Imported()[name], "commands"))])
+def test_help_shows_each_command_on_one_line_with_its_whole_summary(
+    group: str, columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    commands = Imported()[group].commands if group else Imported()
+    listed = helped(capsys, *group.split()).partition("Show this message and exit.\n")[2]
+    rows = [line.split(maxsplit=1) for line in listed.splitlines() if line.startswith("  ")]
+    assert sorted(rows) == sorted([n, one.get_short_help_str(limit=LONG)] for n, one in commands.items())
 
 
 def test_version_prints_the_version_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,10 +41,10 @@ def leaderboard(
     roster: RosterOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the students who set a leaderboard_name by the step time that the course's clock computes.
+    """Rank students by the step time that the clock computes.
 
-    The page and the table show only leaderboard names. For each student who set a name and is not ranked, a note gives
-    the reason.
+    The leaderboard ranks the students who set a leaderboard_name, by the time of the course's clock. The page and the
+    table show only leaderboard names. For each student who set a name and is not ranked, a note gives the reason.
     """
     listed = roster_in(roster)
     known = [row["Student"] for row in listed.rows] if listed else []

@@ -54,10 +54,11 @@ def predict(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Record my prediction of program times on this machine, before profile runs the programs.
+    """Record my prediction of program times on this machine.
 
-    Without numbers: show the programs and earlier predictions. With --on: predict the time of one step of any task on a
-    slice. Afterwards, explain --on shows the step's timeline and, with --backend, measures its time.
+    Afterwards, profile measures the times. Without numbers: show the programs and earlier predictions. With --on:
+    predict the time of one step of any task on a slice; explain --on then shows the step's timeline and, with
+    --backend, measures its time.
     """
     given = course_at(course, packaged=True)
     if on:
@@ -172,7 +173,10 @@ def profile(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time the predicted programs on accelerators, or on simulated devices if JAX finds none."""
+    """Time the predicted programs on this machine.
+
+    The programs run on accelerators, or on simulated devices if JAX finds no accelerator.
+    """
     given = course_at(course, packaged=True)
     place = beside(given, name, work)
     journal = Journal.read(place / JOURNAL)

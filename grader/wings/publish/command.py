@@ -36,9 +36,10 @@ def publish(
     ] = None,
     course: CourseOption = None,
 ) -> None:
-    """Write the students' version or readable solutions to a branch, or the students' version to a folder.
+    """Write the students' version or the solutions to a branch.
 
-    The content comes from the files in this checkout. Working tree, index and HEAD stay as they are. Nothing is pushed.
+    The solutions on the branch are pages to read. With --students, the students' version goes into a folder. The
+    content comes from the files in this checkout. Working tree, index and HEAD stay as they are. Nothing is pushed.
     """
     if not branches and students is None:
         raise CourseError("name a target: --branch student, --branch solutions, or --students DIR")

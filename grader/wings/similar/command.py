@@ -40,7 +40,10 @@ def similar(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show pairs of students whose code is unusually similar for this class, side by side. No score is affected."""
+    """Show pairs of students whose code is unusually similar.
+
+    The page shows the pairs that are unusual in this class, side by side. No score is affected.
+    """
     found = solved_course_at(course, paths)
     names = found.asked(only or [], ": nothing to compare")
     known = roster_in(roster)
