@@ -14,7 +14,7 @@ from grader.authoring.declarations import judged_modes, listed_rules, rule_probl
 from grader.authoring.keys import worked_keys
 from grader.batch.grade import Grader
 from grader.cli.console import FAILED, UNUSABLE, going_to, out, print_json, progress, say, tell, tell_unusable
-from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, NoStore, course_at
+from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, NoStore, cores, course_at
 from grader.common.cache import user_cache
 from grader.course import build as builder
 from grader.course.config import CourseError
@@ -95,7 +95,7 @@ def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[s
 
 def verify(
     names: Names = None,
-    jobs: Jobs = 2,
+    jobs: Jobs = None,
     isolation: Isolation = "none",
     seeds: Seeds = 1,
     no_store: NoStore = False,
@@ -132,7 +132,7 @@ def verify(
                 for line in [*judged_modes(exercise), *(worked_keys(found, exercise) if not problems else ())]:
                     say(f"    {clean(line, 400)}")
 
-    jobs = min(jobs, len(chosen) or 1)
+    jobs = min(jobs or cores(), len(chosen) or 1)
     with (
         user_cache(not no_store) as cache,
         Grader(found, best_tier(isolation), jobs) as grader,
@@ -165,7 +165,7 @@ def _list_rules(course: Course, names: Sequence[str]) -> None:
 
 def mutants(
     names: Names = None,
-    jobs: Jobs = 2,
+    jobs: Jobs = None,
     isolation: Isolation = "none",
     seeds: Seeds = 1,
     course: CourseOption = None,
@@ -185,7 +185,10 @@ def mutants(
     chosen, unusable = found.usable(chosen)
     tell_unusable(unusable)
     total = sum(len(mutants_of(found.exercise(n))) for n in chosen)
-    with Grader(found, best_tier(isolation), jobs) as grader, progress(total, "trying mutants", quiet=as_json) as step:
+    with (
+        Grader(found, best_tier(isolation), jobs or cores()) as grader,
+        progress(total, "trying mutants", quiet=as_json) as step,
+    ):
         proofs = proving.prove(grader, chosen, listed, step, seeds)
     others = list(proving.course_problems(found, proofs, listed))
     if as_json:

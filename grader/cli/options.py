@@ -31,10 +31,15 @@ CourseOption = Annotated[
     typer.Option("--course", help="course.yaml or its folder; default: the nearest course.yaml, here or above"),
 ]
 Isolation = Annotated[str, typer.Option("--isolation", help="the sandbox: auto, sandlock, bwrap or none")]
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)]
-AtATime = Annotated[
+Jobs = Annotated[
     int | None,
-    typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: one for each core]"),
+    typer.Option(
+        "-j",
+        "--jobs",
+        min=1,
+        max=64,
+        help="submissions, exercises or mutants graded at a time [default: one for each core]",
+    ),
 ]
 NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache of results")]
 RosterOption = Annotated[

@@ -13,7 +13,6 @@ from grader.cli.console import FAILED, busy, only_problems, print_json, say, tel
 from grader.cli.options import (
     SIMULATED,
     AsJson,
-    AtATime,
     BackendChoice,
     BackendOption,
     CourseOption,
@@ -24,6 +23,7 @@ from grader.cli.options import (
     Processes,
     RosterOption,
     begin_workers,
+    cores,
     course_at,
     has_reports,
     roster_in,
@@ -86,7 +86,7 @@ class GradeOptions:
 def grade(
     paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
     to: ReportsTo = None,
-    jobs: AtATime = None,
+    jobs: Jobs = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="grade only these exercises or modules")] = None,
     isolation: Isolation = "auto",
     dry_run: Annotated[
@@ -143,7 +143,7 @@ def doctor(
         bool, typer.Option("--attack", help="run the project's attacks on the grader and print what each gained")
     ] = False,
     isolation: Isolation = "auto",
-    jobs: Jobs = 2,
+    jobs: Jobs = None,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -154,7 +154,7 @@ def doctor(
     from grader.cli import machine
 
     if attack:
-        raise typer.Exit(machine.attack(best_tier(isolation), jobs))
+        raise typer.Exit(machine.attack(best_tier(isolation), jobs or cores()))
     try:
         found = course_at(course)
     except CourseError:
