@@ -18,7 +18,11 @@ ROOT_PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 
 def docs(
     page: Annotated[
-        str, typer.Argument(help="a page, such as own-course or checks/answers; default: the list of all pages")
+        str,
+        typer.Argument(
+            help="a page, such as own-course or checks/answers; default: the list of all pages",
+            autocompletion=lambda: list(pages()),
+        ),
     ] = "",
 ) -> None:
     """Print a page of the documentation, or the list of all pages."""

@@ -14,6 +14,7 @@ from grader import wing
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.cli.checking import begun_of, own_grader, read_own
+from grader.cli.completion import exercises
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
 from grader.cli.options import (
     AsJson,
@@ -66,7 +67,7 @@ Trace = Annotated[
 
 
 def explain(
-    name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks")],
+    name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks", autocompletion=exercises)],
     mesh: Annotated[str, typer.Option("--mesh", help="a mesh in place of the exercise's, such as x=4,y=2")] = "",
     dims: Dims = "",
     on: Annotated[str, typer.Option("--on", help="show the timeline on a slice, such as v5e:2x4")] = "",

@@ -8,19 +8,20 @@ from typing import Annotated
 import typer
 
 from grader import __version__
+from grader.cli.completion import modules, modules_and_exercises
 from grader.cli.console import going_to, say
 from grader.cli.options import (
     AsJson,
     BackendChoice,
     BackendOption,
     CourseOption,
+    Isolation,
     Names,
     Processes,
     Student,
     Work,
     begin_workers,
     course_at,
-    names_beginning,
     need_jax,
     refuse_course_beside,
     student_name,
@@ -63,7 +64,9 @@ def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="an exercise, a question or a module", autocompletion=names_beginning)],
+    name: Annotated[
+        str, typer.Argument(help="an exercise, a question or a module", autocompletion=modules_and_exercises)
+    ],
     hint: Annotated[int, typer.Option("--hint", min=0, help="show the first N hints, and nothing else")] = 0,
     more: Annotated[bool, typer.Option("--more", help="show only the text below 'Going further'")] = False,
     course: CourseOption = None,
@@ -84,9 +87,7 @@ def show(
 def check(
     names: Names = None,
     work: Work = None,
-    isolation: Annotated[
-        str, typer.Option("--isolation", help="the sandbox for code of other people: auto, sandlock, bwrap or none")
-    ] = "none",
+    isolation: Isolation = "none",
     backend: BackendOption = "cpu",
     processes: Processes = 1,
     course: CourseOption = None,
@@ -114,7 +115,7 @@ def check(
 
 
 def submit(
-    module: Annotated[str, typer.Argument(help="the module to hand in")],
+    module: Annotated[str, typer.Argument(help="the module to hand in", autocompletion=modules)],
     work: Work = None,
     to: Annotated[
         Path | None, typer.Option("--to", help="write a zip to this path, even if nbgrader could take the submission")

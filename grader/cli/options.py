@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from grader import __version__, wing
+from grader.cli.completion import modules_and_exercises
 from grader.cli.console import tell
 from grader.course.config import CourseError
 from grader.course.finding import PACKAGED, find_course
@@ -30,7 +31,14 @@ CourseOption = Annotated[
     Path | None,
     typer.Option("--course", help="course.yaml or its folder; default: the nearest course.yaml, here or above"),
 ]
-Isolation = Annotated[str, typer.Option("--isolation", help="the sandbox: auto, sandlock, bwrap or none")]
+Isolation = Annotated[
+    str,
+    typer.Option(
+        "--isolation",
+        help="the sandbox: auto, sandlock, bwrap or none",
+        autocompletion=lambda: ["auto", "sandlock", "bwrap", "none"],
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(
@@ -60,28 +68,24 @@ Student = Annotated[
 ]
 
 
-def names_beginning(incomplete: str) -> list[str]:
-    """Return the names of modules and exercises that begin with ``incomplete``, for the shell's completion."""
-    try:
-        found = find_course(None, packaged=True)
-    except CourseError:
-        return []
-    return [n for n in (*(m.id for m in found.config.modules), *found.module_of) if n.startswith(incomplete)]
-
-
 Names = Annotated[
     list[str] | None,
-    typer.Argument(help="exercises or modules; any unique prefix works", autocompletion=names_beginning),
+    typer.Argument(help="exercises or modules; any unique prefix works", autocompletion=modules_and_exercises),
 ]
 Work = Annotated[
     Path | None,
     typer.Option("--work", help="the folder or notebook with your work; default: exercises/, or the current folder"),
 ]
 
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", help="only these exercises or modules", autocompletion=modules_and_exercises),
+]
 BackendOption = Annotated[
     str,
     typer.Option(
         "--backend",
+        autocompletion=lambda: ["cpu", "gpu", "tpu"],
         help="cpu (only simulated devices), gpu or tpu (values are judged on GPUs or TPUs as well: "
         "docs/wings/devices.md), or a TPU slice such as tpu:v5e:2x4 (checks that need no run are "
         "judged on programs compiled for this slice: docs/wings/chip.md)",

@@ -20,6 +20,7 @@ from grader.cli.options import (
     Isolation,
     Jobs,
     NoStore,
+    Only,
     Processes,
     RosterOption,
     begin_workers,
@@ -87,7 +88,7 @@ def grade(
     paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
     to: ReportsTo = None,
     jobs: Jobs = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="grade only these exercises or modules")] = None,
+    only: Only = None,
     isolation: Isolation = "auto",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="show which scores would change, by how much and why; write nothing")
@@ -175,18 +176,24 @@ def export(
     folder: Annotated[
         Path, typer.Argument(metavar="OUT", help="the folder of reports; for gradescope: the zip to write")
     ],
-    to: Annotated[str, typer.Option("--to", help="the format: csv, canvas or gradescope")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="the format: csv, canvas or gradescope",
+            autocompletion=lambda: ["csv", "canvas", *wing.named("exports")],
+        ),
+    ],
     file: Annotated[Path | None, typer.Option("--file", help="the file to write; default: a file in OUT")] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="with --to gradescope: only these exercises or modules")
-    ] = None,
+    only: Only = None,
     isolation: Isolation = "auto",
     roster: RosterOption = None,
     course: CourseOption = None,
 ) -> None:
     """Export grades as csv or for Canvas, or write a Gradescope zip.
 
-    The csv file has a line for each check. The zip for Gradescope is an autograder.
+    The csv file has a line for each check. The zip for Gradescope is an autograder of the exercises that
+    --only names.
     """
     from grader.integrations import export as exports
 

@@ -1,14 +1,8 @@
-"""Output of ``grade``: with --quiet only the summary line, with --verbose a line per submission.
-
-The tests also cover shell completion.
-"""
+"""Output of ``grade``: with --quiet only the summary line, with --verbose a line per submission."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -38,19 +32,3 @@ def test_the_last_line_of_grade_is_the_summary_with_its_counts(two: Path) -> Non
     assert again.stdout == "summary: 1 graded, 1 unchanged, 0 not graded, 0 needs review, 0 absent\n"
     assert "note:" not in again.stderr
     assert "Score:" not in shardlings(*GRADE, cwd=two).stdout
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("shardlings app", "appeal"),
-        ("shardlings grade --verb", "--verbose"),
-        ("shardlings check c1_n", "c1_no_communication"),
-        ("shardlings show 05", "05_rings"),
-    ],
-)
-def test_the_shell_completes_commands_options_and_exercises(typed: str, offered: str) -> None:
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_SHARDLINGS_COMPLETE": "complete_bash"}
-    command = Path(sys.executable).with_name("shardlings")
-    done = subprocess.run([command], cwd=ROOT, env=os.environ | words, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == [offered]

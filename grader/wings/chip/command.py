@@ -10,6 +10,7 @@ import typer
 
 from grader.batch import explaining
 from grader.batch.grade import Grader
+from grader.cli.completion import exercises
 from grader.cli.console import busy, out, print_json, tell
 from grader.cli.explain import code_of, expect_new, explains_solution, own_source, tell_all, whose
 from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, sizes_of
@@ -31,7 +32,12 @@ Page = Annotated[Path | None, typer.Option("--html", help="write the pictures an
 
 
 def chip(
-    name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks: f1, or f1_ag_matmul.ag_matmul")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="an exercise, or one of its tasks: f1, or f1_ag_matmul.ag_matmul", autocompletion=exercises
+        ),
+    ],
     on: Annotated[str, typer.Option("--on", help="the slice, such as v5e:2x4; shardlings doctor lists slices")],
     mesh: Annotated[str, typer.Option("--mesh", help="a mesh that replaces the exercise's mesh, such as x=2,y=8")] = "",
     shape: Annotated[

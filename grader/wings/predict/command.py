@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from grader.batch.explaining import Wanted, asks_of, calls_of, chosen
+from grader.cli.completion import exercises
 from grader.cli.console import print_json, say, tell
 from grader.cli.options import AsJson, CourseOption, Work, course_at, sizes_of, work_in
 from grader.common.files import write_atomic
@@ -37,7 +38,9 @@ NUMBERS = {
     "step": ("us", "the time of a step"),
 }
 EXAMPLE = "alpha=2us beta=3GB/s flops=40GFLOP/s"
-Exercise = Annotated[str, typer.Argument(help="the exercise l2; with --on, any exercise or task")]
+Exercise = Annotated[
+    str, typer.Argument(help="the exercise l2; with --on, any exercise or task", autocompletion=exercises)
+]
 
 
 def predict(

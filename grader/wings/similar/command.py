@@ -10,7 +10,7 @@ import typer
 
 from grader.batch.confined import parsing
 from grader.cli.console import print_json, progress, say, tell
-from grader.cli.options import AsJson, CourseOption, RosterOption, roster_in, solved_course_at
+from grader.cli.options import AsJson, CourseOption, Only, RosterOption, roster_in, solved_course_at
 from grader.common.files import write_atomic
 from grader.common.text import a_few
 from grader.course.build import handed_out_texts
@@ -33,7 +33,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def similar(
     paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
-    only: Annotated[list[str] | None, typer.Option("--only", help="only these exercises or modules")] = None,
+    only: Only = None,
     file: Annotated[Path, typer.Option("--file", help="write the page to this file")] = Path("similar.html"),
     most: Annotated[int, typer.Option("--most", min=1, help="pairs to show")] = 20,
     roster: RosterOption = None,
