@@ -50,10 +50,7 @@ def appeal(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Judge one check of one student again, and show the evidence.
-
-    The command uses new processes and no cached results.
-    """
+    """Judge one check of one student again, and show the evidence. The command uses no cached results."""
     student = composed(student)
     found = solved_course_at(course, paths)
     if html is not None and not html.parent.is_dir():

@@ -14,7 +14,18 @@ from grader.authoring.declarations import judged_modes, listed_rules, rule_probl
 from grader.authoring.keys import worked_keys
 from grader.batch.grade import Grader
 from grader.cli.console import FAILED, UNUSABLE, going_to, out, print_json, progress, say, tell, tell_unusable
-from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, NoStore, cores, course_at
+from grader.cli.options import (
+    AsJson,
+    CourseOption,
+    Isolation,
+    Jobs,
+    Names,
+    NoStore,
+    Quiet,
+    cores,
+    course_at,
+    refuse_two_outputs,
+)
 from grader.common.cache import user_cache
 from grader.course import build as builder
 from grader.course.config import CourseError
@@ -107,11 +118,13 @@ def verify(
     ] = False,
     course: CourseOption = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Prove the course: its checks, questions and misconceptions.
 
     verify tries all references, stubs, misconceptions and questions, and proves that no solution leaks.
     """
+    refuse_two_outputs(quiet=quiet, as_json=as_json)
     found, chosen = to_prove(course, names)
     if rules:
         _list_rules(found, chosen)
@@ -123,20 +136,14 @@ def verify(
     def proven(name: str, problems: list[str]) -> None:
         problems_of[name] = problems
         step(name)
-        if not as_json:
-            out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
-            for problem in problems:
-                say(f"    {clean(problem)}")
-            if name in found.module_of and found.usable([name])[0]:
-                exercise = found.exercise(name)
-                for line in [*judged_modes(exercise), *(worked_keys(found, exercise) if not problems else ())]:
-                    say(f"    {clean(line, 400)}")
+        if not as_json and (problems or not quiet):
+            _print_proven(found, name, problems)
 
     jobs = min(jobs or cores(), len(chosen) or 1)
     with (
         user_cache(not no_store) as cache,
         Grader(found, best_tier(isolation), jobs) as grader,
-        progress(len(chosen) + 1, "proving", quiet=as_json, console=out) as step,
+        progress(len(chosen) + 1, "proving", quiet=as_json or quiet, console=out) as step,
     ):
         count = verifier.verify(grader, chosen, proven, seeds, cache)
     if as_json:
@@ -146,6 +153,17 @@ def verify(
         what = f"{counted(len(chosen), 'exercise')}, {counted(known, 'misconception')}"
         out.print(f"{what}: {counted(count, 'problem') if count else 'nothing to mend'}")
     raise typer.Exit(FAILED if count else 0)
+
+
+def _print_proven(course: Course, name: str, problems: Sequence[str]) -> None:
+    """Print an exercise, or "course", with its problems and the lines that an author should read."""
+    out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
+    for problem in problems:
+        say(f"    {clean(problem)}")
+    if name in course.module_of and course.usable([name])[0]:
+        exercise = course.exercise(name)
+        for line in [*judged_modes(exercise), *(worked_keys(course, exercise) if not problems else ())]:
+            say(f"    {clean(line, 400)}")
 
 
 def _list_rules(course: Course, names: Sequence[str]) -> None:

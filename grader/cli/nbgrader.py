@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grader.cli.console import BROKEN, FAILED, going_to, out, print_json, progress, say, tell, tell_slow
-from grader.cli.options import AsJson, CourseOption, ElsewhereOption, Isolation, NoStore, course_at, need_jax
+from grader.cli.options import (
+    AsJson,
+    CourseOption,
+    ElsewhereOption,
+    Isolation,
+    NoStore,
+    Quiet,
+    course_at,
+    need_jax,
+    refuse_two_outputs,
+)
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.reports.untrusted import clean
@@ -93,25 +103,27 @@ def nbgrader_grade(
     no_store: NoStore = False,
     elsewhere: ElsewhereOption = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Grade an assignment into nbgrader's gradebook.
 
     This command is faster than nbgrader autograde, and gives equal grades.
     """
+    refuse_two_outputs(quiet=quiet, as_json=as_json)
     need_jax()
     try:
         from grader.integrations.nbgrader import batch
     except ModuleNotFoundError as missing:
         raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5,<0.10'") from None
     done = batch.grade(
-        folder, assignment, lambda total, what: progress(total, what, quiet=as_json), jobs=jobs or 0,
+        folder, assignment, lambda total, what: progress(total, what, quiet=as_json or quiet), jobs=jobs or 0,
         isolation="" if isolation == "auto" else isolation, again=again, remember=not no_store, elsewhere=elsewhere,
-        slow=None if as_json else tell_slow,
+        slow=None if as_json or quiet else tell_slow,
     )  # fmt: skip
     if as_json:
         print_json(vars(done) | {"late": {student: one.model_dump() for student, one in done.late.items()}})
     else:
-        _print_outcome(done, folder, assignment)
+        _print_outcome(done, folder, assignment, quiet=quiet)
     for student in done.pending:
         tell("shardlings", f"{student} needs review: the grader itself failed")
     for student, error in done.failures.items():
@@ -119,7 +131,7 @@ def nbgrader_grade(
     raise typer.Exit(BROKEN if done.failures or done.pending else 0)
 
 
-def _print_outcome(done: BatchOutcome, folder: Path, assignment: str) -> None:
+def _print_outcome(done: BatchOutcome, folder: Path, assignment: str, *, quiet: bool) -> None:
     from grader.reports.people import Person
     from grader.reports.summary import Attention
     from grader.reports.terminal import print_attention
@@ -127,8 +139,9 @@ def _print_outcome(done: BatchOutcome, folder: Path, assignment: str) -> None:
     for warning in done.warnings:
         say(warning, "bold yellow")
     out.print(f"{len(done.graded)} graded, {len(done.kept)} unchanged  (isolation: {done.tier})", highlight=False)
-    out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
-    out.print(f"next: {going_to(folder)}nbgrader generate_feedback {assignment}", style="dim", soft_wrap=True)
+    if not quiet:
+        out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
+        out.print(f"next: {going_to(folder)}nbgrader generate_feedback {assignment}", style="dim", soft_wrap=True)
     if done.no_secret:
         outside = f"these students did not submit through nbgrader's exchange: {a_few(done.no_secret)}"
         tell(

@@ -57,6 +57,7 @@ RosterOption = Annotated[
         help="the class: a gradebook exported from Canvas, or a CSV with id,name,email,section,extension",
     ),
 ]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="print only problems and the summary line")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 Student = Annotated[
     str,
@@ -223,6 +224,12 @@ def student_name(course: Course, student: str) -> str:
         raise CourseError("each student has different numbers in this course; name yourself with --student NAME "
                           "or export SHARDLINGS_STUDENT=NAME")  # fmt: skip
     return student or "me"
+
+
+def refuse_two_outputs(*, quiet: bool, as_json: bool, verbose: bool = False) -> None:
+    """Raise CourseError if the options ask for less output and for other output."""
+    if quiet and (verbose or as_json):
+        raise CourseError(f"--quiet and {'--verbose' if verbose else '--json'} exclude each other; pass one")
 
 
 def roster_in(path: Path | None) -> Roster | None:

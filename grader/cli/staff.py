@@ -22,11 +22,13 @@ from grader.cli.options import (
     NoStore,
     Only,
     Processes,
+    Quiet,
     RosterOption,
     begin_workers,
     cores,
     course_at,
     has_reports,
+    refuse_two_outputs,
     roster_in,
     solved_course_at,
 )
@@ -80,8 +82,7 @@ class GradeOptions:
         """Raise CourseError if the user gave two options that exclude each other."""
         if self.elsewhere:
             self.elsewhere.refuse(self.jobs, beside=self.beside != SIMULATED)
-        if self.quiet and (self.verbose or self.as_json):
-            raise CourseError(f"--quiet and {'--verbose' if self.verbose else '--json'} exclude each other; pass one")
+        refuse_two_outputs(quiet=self.quiet, as_json=self.as_json, verbose=self.verbose)
 
 
 def grade(
@@ -100,7 +101,7 @@ def grade(
     elsewhere: ElsewhereOption = None,
     course: CourseOption = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="print only problems and the summary line")] = False,
+    quiet: Quiet = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="print a line for each graded submission")] = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Write a report for each student, grades.csv and a class page."""

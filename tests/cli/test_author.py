@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.commands import bad_line, one_line, shardlings
+from grader import cli
+from grader.cli import author
+from tests.commands import ROOT, bad_line, one_line, shardlings
 from tests.made_up import EXERCISE, made_up
 
 
@@ -95,6 +99,7 @@ Answer.
 """
 
 import pytest
+from typer.testing import CliRunner
 
 from grader.exercise import Scenario, Exercise
 from grader.hardware import all_gather_time
@@ -177,3 +182,15 @@ def test_an_exception_in_an_authors_function_is_one_line_of_verify(tmp_path: Pat
     assert done.returncode == 1 and done.stderr == ""
     told = "gather_time: the right answer is not a valid number, in 8 of 8 variants, first I="
     assert told in done.stdout and "ZeroDivisionError: division by zero" in done.stdout
+
+
+def test_quiet_verify_prints_only_exercises_with_problems_and_the_summary_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify(grader: object, names: list[str], proven: Callable[[str, list[str]], None], *_: object) -> int:
+        proven(names[0], [])
+        proven("course", ["a solution leaks"])
+        return 1
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(author.verifier, "verify", verify)
+    done = CliRunner().invoke(cli.app, ["verify", "c1", "--quiet"])
+    assert re.fullmatch(r"✗ course\n    a solution leaks\n1 exercise, \d+ misconceptions: 1 problem\n", done.stdout)

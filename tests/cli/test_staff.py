@@ -59,3 +59,22 @@ def test_without_j_a_command_does_one_thing_for_each_core_at_a_time(
         monkeypatch.setattr(module, "cores", lambda: 3)
     for more, jobs in (([], 3), (["-j", "2"], 2)):
         assert str(CliRunner().invoke(cli.app, [*words, *more, "--isolation", "none"]).exception) == f"{jobs} jobs"
+
+
+def test_quiet_nbgrader_grade_prints_the_summary_line_and_problems(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("nbgrader")
+    from grader.integrations.nbgrader import batch
+
+    done = batch.BatchOutcome(graded=["ada"], attention={"bob": ["no answer"]}, warnings=["all scores fell"], tier="x")
+    monkeypatch.setattr(batch, "grade", lambda *_, **__: done)
+    shown = CliRunner().invoke(cli.app, ["nbgrader", "grade", str(tmp_path), "m", "--quiet"]).stdout
+    assert shown.startswith("all scores fell\n1 graded, 0 unchanged  (isolation: x)\n")
+    assert "bob" in shown and "next:" not in shown and "class page" not in shown
+
+
+@pytest.mark.parametrize("command", ["verify", "nbgrader grade folder m"])
+def test_quiet_and_json_exclude_each_other(command: str) -> None:
+    done = CliRunner().invoke(cli.app, [*command.split(), "--quiet", "--json"])
+    assert str(done.exception) == "--quiet and --json exclude each other; pass one"

@@ -28,16 +28,15 @@ from grader.wings.chip.compiling import Compilations, TpuCompiler, compiler_prob
 from grader.wings.chip.on_chip import OnChip, as_data, differences, exposed_lines, facts, print_on_chip
 
 TEMPLATES = Path(__file__).parent / "templates"
+Name = Annotated[
+    str,
+    typer.Argument(help="an exercise, or one of its tasks: f1, or f1_ag_matmul.ag_matmul", autocompletion=exercises),
+]
 Page = Annotated[Path | None, typer.Option("--html", help="write the pictures and facts as a page to a new file")]
 
 
 def chip(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="an exercise, or one of its tasks: f1, or f1_ag_matmul.ag_matmul", autocompletion=exercises
-        ),
-    ],
+    name: Name,
     on: Annotated[str, typer.Option("--on", help="the slice, such as v5e:2x4; shardlings doctor lists slices")],
     mesh: Annotated[str, typer.Option("--mesh", help="a mesh that replaces the exercise's mesh, such as x=2,y=8")] = "",
     shape: Annotated[
