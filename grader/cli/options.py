@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -92,15 +92,6 @@ BackendOption = Annotated[
         "judged on programs compiled for this slice: docs/wings/chip.md)",
     ),
 ]
-Processes = Annotated[
-    int,
-    typer.Option(
-        "--processes",
-        min=1,
-        max=64,
-        help="split the devices among this many processes; each mesh uses the devices of all processes",
-    ),
-]
 
 
 class BackendChoice(NamedTuple):
@@ -113,20 +104,21 @@ class BackendChoice(NamedTuple):
 SIMULATED = BackendChoice("cpu", 1)  # the defaults: only simulated devices, all in one process
 
 
-def from_wing(name: str, of: str) -> Any:
+def from_wing(name: str, parser: Callable[[str], Any] | None = None) -> Any:
     """Return an option that a wing (an optional part of the project) adds.
 
-    Without the wing, the option is not in ``--help``, and its use raises WingError.
+    Without the wing, the option is not in ``--help``, and ``parser`` or the command reports that the wing is missing.
     """
-
-    def missing(given: str) -> None:
-        raise wing.missing(name, of)
-
     offered = wing.named("options")
-    return wing.load(offered[name]) if name in offered else typer.Option(name, hidden=True, parser=missing)
+    return wing.load(offered[name]) if name in offered else typer.Option(name, hidden=True, parser=parser)
 
 
-ElsewhereOption = Annotated[Any, from_wing("--cluster", "cluster")]
+def _without_cluster(address: str) -> None:
+    raise wing.missing("--cluster", "cluster")
+
+
+ElsewhereOption = Annotated[Any, from_wing("--cluster", _without_cluster)]
+Processes = Annotated[int, from_wing("--processes")]
 
 
 def cores() -> int:

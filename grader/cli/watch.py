@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from grader import wing
 from grader.batch.grade import Grader
 from grader.cli.checking import own_grader
@@ -19,6 +17,7 @@ from grader.cli.options import (
     Work,
     beside_at,
     course_at,
+    from_wing,
     student_name,
     work_in,
 )
@@ -37,11 +36,9 @@ def watch(
     processes: Processes = 1,
     course: CourseOption = None,
     student: Student = "",
-    browser: Annotated[bool, typer.Option("--browser", help="also show the exercise on a page in my browser")] = False,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="the port of the page in my browser; default: a free port")
-    ] = 0,
-    at: Annotated[str, typer.Option("--at", help="the page's address in my browser if a proxy serves the page")] = "",
+    browser: Annotated[bool, from_wing("--browser")] = False,
+    port: Annotated[int, from_wing("--port")] = 0,
+    at: Annotated[str, from_wing("--at")] = "",
 ) -> None:
     """Check my work again whenever I save it. Keys: h hint, n next, p previous, l list, x explain, r reset, q quit.
 

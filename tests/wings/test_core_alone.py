@@ -65,9 +65,10 @@ def test_without_wings_every_module_of_the_core_is_imported_and_the_help_names_i
     helped = python(core, "-m", "grader", "--help").stdout
     assert all(f" {name} " in helped for name in ("check", "grade", "explain", "start"))
     assert not any(f" {name} " in helped for name in wing.named("commands"))
-    helped = python(core, "-m", "grader", "grade", "--help").stdout
-    assert "--backend" in helped
-    assert not any(name in helped for name in wing.named("options"))
+    for command in ("grade", "watch"):
+        helped = python(core, "-m", "grader", command, "--help").stdout
+        assert "--backend" in helped
+        assert not any(f"{name} " in helped for name in wing.named("options"))
 
 
 def assert_grades_a_submission(place: Path, out: Path) -> None:

@@ -8,4 +8,6 @@ from __future__ import annotations
 
 from grader.wing import Wing
 
-WING = Wing(browser="loop.PageLoop")
+WING = Wing(
+    options={"--browser": "options.BROWSER", "--port": "options.PORT", "--at": "options.AT"}, browser="loop.PageLoop"
+)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from grader.wing import Wing
 
-WING = Wing(devices="options.devices_at", doctor="options.doctor")
+WING = Wing(options={"--processes": "processes.PROCESSES"}, devices="options.devices_at", doctor="options.doctor")
